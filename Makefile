@@ -1,0 +1,93 @@
+# One entry point for people and CI. `make` alone prints the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+TORCH ?= torch==2.13.0
+STAMP := $(VENV)/.installed
+UV := $(shell command -v uv 2>/dev/null)
+
+HOST ?= 127.0.0.1
+PORT ?= 8000
+MODEL ?= atom-tiny
+ARGS ?=
+PART ?= all
+TESTS ?= tests
+
+.PHONY: help setup generate check-generated fix lint type layers shape test test-gpu conformance bench bench-gpu serve check clean builtin-model
+
+help:  ## print this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+setup: $(STAMP)  ## create .venv and install everything that development needs
+
+# The serving packages first and alone, so that `make serve` need not wait for the development tools.
+$(VENV)/.serving: pyproject.toml
+ifeq ($(UV),)
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check $(TORCH) hatchling editables
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -e .
+else
+	@test -x $(PY) || $(UV) venv --quiet --python $(PYTHON) $(VENV)
+	$(UV) pip install --quiet --python $(PY) $(TORCH) hatchling editables
+	$(UV) pip install --quiet --python $(PY) --no-build-isolation -e .
+endif
+	@touch $@
+
+$(STAMP): $(VENV)/.serving
+ifeq ($(UV),)
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[dev]'
+else
+	$(UV) pip install --quiet --python $(PY) --no-build-isolation -e '.[dev]'
+endif
+	@touch $@
+
+generate: $(STAMP)  ## derive generated/ and the tables in docs/ from spec/
+	$(PY) spec/codegen
+
+check-generated: $(STAMP)  ## fail on one byte of drift between spec/ and generated/
+	$(PY) spec/codegen --check
+
+fix: $(STAMP)  ## format and repair what ruff can repair
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+lint: $(STAMP)  ## ruff, without edits
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+
+type: $(STAMP)  ## mypy --strict on everything that holds no tensors
+	$(VENV)/bin/mypy
+
+layers: $(STAMP)  ## import-linter: imports go downwards only
+	$(VENV)/bin/lint-imports
+
+shape: $(STAMP)  ## file and function sizes, module docstrings
+	$(PY) -m pytest -q tests/architecture
+
+test: $(STAMP)  ## the test suite, on the CPU
+	$(PY) -m pytest -q -n 2 $(TESTS)
+
+test-gpu: $(STAMP)  ## the tests that need a GPU
+	$(PY) -m pytest -q -m gpu tests
+
+conformance: $(STAMP)  ## every wire format, at every chunking
+	$(PY) -m conformance $(ARGS)
+
+bench: $(STAMP)  ## benchmarks; PART=name runs one
+	$(PY) -m benchmarks $(PART) $(ARGS)
+
+bench-gpu: $(STAMP)  ## benchmarks that need a GPU
+	$(PY) -m benchmarks gpu $(ARGS)
+
+serve: $(VENV)/.serving  ## serve a model; HOST= PORT= MODEL= ARGS="..."
+	$(PY) -m atom.entrypoints.openai_server --model $(MODEL) --host $(HOST) --server-port $(PORT) $(ARGS)
+
+builtin-model: $(STAMP)  ## train the shipped model; a smoke run on a CPU, the real one with GPU=1
+	$(PY) -m tools.builtin_model $(ARGS)
+
+check: check-generated lint type layers shape test conformance  ## everything that must hold before a push
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -1,0 +1,46 @@
+"""The interface between the engine core and whatever runs the model.
+
+The core calls `launch` and `collect` in turn, at most `max_in_flight` launches ahead. Batches run in launch order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from atom.model_engine.batch import ScheduledBatch, StepResult
+from atom.model_engine.messages import EngineInfo
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSpace:
+    """Size of the paged KV cache that the executor allocated."""
+
+    num_blocks: int
+    block_size: int
+
+
+class Executor(ABC):
+    """Runs the model over scheduled batches."""
+
+    max_in_flight: int = 2
+
+    @abstractmethod
+    def start(self) -> tuple[EngineInfo, CacheSpace]:
+        """Load the model, size and allocate the KV cache, warm up. Raises with a message for the user on failure."""
+
+    @abstractmethod
+    def launch(self, batch: ScheduledBatch) -> None:
+        """Queue one step and return without waiting for the device."""
+
+    @abstractmethod
+    def collect(self) -> StepResult:
+        """Wait for the oldest launched step and return its result; re-raises what the step raised."""
+
+    @abstractmethod
+    def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> str:
+        """Run a named utility (start_profile, stop_profile) and return its JSON text. ValueError on an unknown name."""
+
+    @abstractmethod
+    def shutdown(self) -> None:
+        """Release the device and end every worker. Safe to call twice."""
