@@ -1,0 +1,245 @@
+# Derived from spec/kernels.yaml by spec/codegen; edit that and run `make generate`.
+"""Every kernel operation, as data: its arguments, its group, the order of backends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ArgumentType = Literal["tensor", "tensor or None", "int", "int or None", "float", "object"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument, or the result. in_place: the operation may overwrite the tensor. dtypes: float is the model's."""
+
+    name: str
+    type: ArgumentType
+    shape: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    in_place: bool = False
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the kernel table. Arguments are positional and have no defaults."""
+
+    name: str
+    group: str
+    summary: str
+    arguments: tuple[Argument, ...]
+    returns: Argument
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Operations that belong together. same: what must be equal for all of them."""
+
+    name: str
+    same: Literal["layout", "backend", "nothing"]
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A set of implementations. layout: how it lays out the KV cache."""
+
+    name: str
+    layout: str
+    help: str
+
+
+PLATFORMS: dict[str, tuple[str, ...]] = {
+    "rocm": ("aiter", "triton", "reference"),
+    "cuda": ("triton", "reference"),
+    "cpu": ("reference",),
+}
+
+BACKENDS: dict[str, Backend] = {
+    "reference": Backend(
+        name="reference", layout="head_major", help="plain torch; runs everywhere; the oracle of the others"
+    ),
+    "triton": Backend(name="triton", layout="block_major", help="Triton, for CUDA and ROCm"),
+    "aiter": Backend(name="aiter", layout="shuffled", help="AITER's kernels, for ROCm"),
+}
+
+GROUPS: dict[str, Group] = {
+    "linear": Group(name="linear", same="backend", help="Projections; the packed weight is the backend's."),
+    "norm": Group(name="norm", same="nothing", help="RMSNorm."),
+    "activation": Group(name="activation", same="nothing", help="Gated activations."),
+    "attention": Group(name="attention", same="layout", help="The paged KV cache and what reads and writes it."),
+    "sampling": Group(name="sampling", same="nothing", help="From logits to token ids."),
+}
+
+OPERATIONS: dict[str, Operation] = {
+    "linear_pack": Operation(
+        name="linear_pack",
+        group="linear",
+        summary="Bring a loaded weight into the form that `linear` reads fastest. Called once a weight; may keep `weight` itself.",
+        arguments=(
+            Argument(name="weight", type="tensor", shape=("N", "K"), dtypes=("float",)),
+            Argument(name="bias", type="tensor or None", shape=("N",), dtypes=("float",)),
+        ),
+        returns=Argument(name="returns", type="object", help="the packed weight"),
+    ),
+    "linear": Operation(
+        name="linear",
+        group="linear",
+        summary="x @ weight.T + bias.",
+        arguments=(
+            Argument(name="x", type="tensor", shape=("T", "K"), dtypes=("float",)),
+            Argument(name="packed", type="object", help="what linear_pack returned"),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("T", "N"), dtypes=("float",)),
+    ),
+    "rms_norm": Operation(
+        name="rms_norm",
+        group="norm",
+        summary="x / sqrt(mean(x^2) + eps) * weight over the last axis, the mean in float32.",
+        arguments=(
+            Argument(name="x", type="tensor", shape=("T", "H"), dtypes=("float",)),
+            Argument(name="weight", type="tensor", shape=("H",), dtypes=("float",)),
+            Argument(name="eps", type="float"),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("T", "H"), dtypes=("float",)),
+    ),
+    "add_rms_norm": Operation(
+        name="add_rms_norm",
+        group="norm",
+        summary="residual += x, then rms_norm(residual).",
+        arguments=(
+            Argument(name="x", type="tensor", shape=("T", "H"), dtypes=("float",)),
+            Argument(name="residual", type="tensor", shape=("T", "H"), dtypes=("float",), in_place=True),
+            Argument(name="weight", type="tensor", shape=("H",), dtypes=("float",)),
+            Argument(name="eps", type="float"),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("T", "H"), dtypes=("float",)),
+    ),
+    "silu_and_mul": Operation(
+        name="silu_and_mul",
+        group="activation",
+        summary="silu(first half of x) * second half of x.",
+        arguments=(Argument(name="x", type="tensor", shape=("T", "2I"), dtypes=("float",)),),
+        returns=Argument(name="returns", type="tensor", shape=("T", "I"), dtypes=("float",)),
+    ),
+    "kv_cache_shape": Operation(
+        name="kv_cache_shape",
+        group="attention",
+        summary="Shape of one layer's cache in this backend's layout, keys and values in one tensor.",
+        arguments=(
+            Argument(name="num_blocks", type="int"),
+            Argument(name="block_size", type="int"),
+            Argument(name="num_kv_heads", type="int"),
+            Argument(name="head_dim", type="int"),
+        ),
+        returns=Argument(name="returns", type="object", help="a tuple of int"),
+    ),
+    "attention_plan": Operation(
+        name="attention_plan",
+        group="attention",
+        summary="Everything about a step that attention needs and that no layer changes (masks, gather indices, work split); made once a step.",
+        arguments=(Argument(name="step", type="object", help="atom.model_ops.step.StepInputs"),),
+        returns=Argument(name="returns", type="object", help="the plan"),
+    ),
+    "qkv_rope_write": Operation(
+        name="qkv_rope_write",
+        group="attention",
+        summary="Split a fused projection, norm q and k by head where weights are given, rotate them, and write k and v into the cache.",
+        arguments=(
+            Argument(
+                name="qkv",
+                type="tensor",
+                shape=("T", "(HQ+2HK)*D"),
+                dtypes=("float",),
+                in_place=True,
+                help="may be overwritten",
+            ),
+            Argument(name="q_norm", type="tensor or None", shape=("D",), dtypes=("float",)),
+            Argument(name="k_norm", type="tensor or None", shape=("D",), dtypes=("float",)),
+            Argument(name="eps", type="float"),
+            Argument(
+                name="cos_sin",
+                type="tensor",
+                shape=("P", "R"),
+                dtypes=("float",),
+                help="R/2 cosines, then R/2 sines; pairs are (i, i + R/2)",
+            ),
+            Argument(name="kv_cache", type="tensor", shape=("kv_cache_shape",), dtypes=("kv",), in_place=True),
+            Argument(
+                name="kv_scales",
+                type="tensor or None",
+                shape=("2", "HK"),
+                dtypes=("float32",),
+                help="scales of an fp8 cache, keys then values",
+            ),
+            Argument(name="plan", type="object"),
+            Argument(name="num_heads", type="int"),
+            Argument(name="num_kv_heads", type="int"),
+        ),
+        returns=Argument(
+            name="returns", type="object", help="q [T, HQ, D], k [T, HK, D], v [T, HK, D], after norm and rotation"
+        ),
+    ),
+    "attention_decode": Operation(
+        name="attention_decode",
+        group="attention",
+        summary="Attention of the step's decode rows (its first Td tokens) over the cache, their own tokens included.",
+        arguments=(
+            Argument(name="q", type="tensor", shape=("Td", "HQ", "D"), dtypes=("float",)),
+            Argument(name="kv_cache", type="tensor", shape=("kv_cache_shape",), dtypes=("kv",)),
+            Argument(name="kv_scales", type="tensor or None", shape=("2", "HK"), dtypes=("float32",)),
+            Argument(name="plan", type="object"),
+            Argument(name="scale", type="float"),
+            Argument(name="window", type="int or None", help="keys a query sees, itself included; None is all"),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("Td", "HQ*D"), dtypes=("float",)),
+    ),
+    "attention_prefill": Operation(
+        name="attention_prefill",
+        group="attention",
+        summary="Causal attention of the step's prefill rows; k and v are the rows' own, earlier tokens come from the cache.",
+        arguments=(
+            Argument(name="q", type="tensor", shape=("Tp", "HQ", "D"), dtypes=("float",)),
+            Argument(name="k", type="tensor", shape=("Tp", "HK", "D"), dtypes=("float",)),
+            Argument(name="v", type="tensor", shape=("Tp", "HK", "D"), dtypes=("float",)),
+            Argument(name="kv_cache", type="tensor", shape=("kv_cache_shape",), dtypes=("kv",)),
+            Argument(name="kv_scales", type="tensor or None", shape=("2", "HK"), dtypes=("float32",)),
+            Argument(name="plan", type="object"),
+            Argument(name="scale", type="float"),
+            Argument(name="window", type="int or None"),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("Tp", "HQ*D"), dtypes=("float",)),
+    ),
+    "philox_uniform": Operation(
+        name="philox_uniform",
+        group="sampling",
+        summary="One uniform in [0, 1) a row, from Philox4x32-10 with the seed as key and the offset as counter.",
+        arguments=(
+            Argument(name="seeds", type="tensor", shape=("B",), dtypes=("int64",)),
+            Argument(name="offsets", type="tensor", shape=("B",), dtypes=("int64",)),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("B",), dtypes=("float32",)),
+    ),
+    "greedy_sample": Operation(
+        name="greedy_sample",
+        group="sampling",
+        summary="Index of the largest logit, the lowest index on a tie.",
+        arguments=(Argument(name="logits", type="tensor", shape=("B", "V"), dtypes=("float",)),),
+        returns=Argument(name="returns", type="tensor", shape=("B",), dtypes=("int64",)),
+    ),
+    "sample": Operation(
+        name="sample",
+        group="sampling",
+        summary="Draw one token a row by inverting the cumulative distribution in vocabulary order, after temperature, top-k, top-p and min-p.",
+        arguments=(
+            Argument(name="logits", type="tensor", shape=("B", "V"), dtypes=("float32",)),
+            Argument(name="temperature", type="tensor", shape=("B",), dtypes=("float32",), help="above 0"),
+            Argument(name="top_k", type="tensor", shape=("B",), dtypes=("int32",), help="0 is off"),
+            Argument(name="top_p", type="tensor", shape=("B",), dtypes=("float32",), help="1 is off"),
+            Argument(name="min_p", type="tensor", shape=("B",), dtypes=("float32",), help="0 is off"),
+            Argument(name="uniform", type="tensor", shape=("B",), dtypes=("float32",)),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("B",), dtypes=("int64",)),
+    ),
+}
