@@ -1,0 +1,153 @@
+"""A model folder's tokenizer: text to ids, ids to text, and the bytes behind every id.
+
+Owns tokenizer.json (the `tokenizers` library) and what tokenizer_config.json says of special tokens. Imports no torch:
+the API process uses it. Knows neither chat templates (it only hands their text out) nor streams; the pieces that
+`token_pieces` computes are what an incremental detokenizer is built on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from atom.token_pieces import TokenPieces, pieces_for
+
+logger = logging.getLogger(__name__)
+
+
+class TokenizerError(ValueError):
+    """A folder without a tokenizer that can be used; the message says what is missing."""
+
+
+class Tokenizer:
+    """A tokenizer that never cuts, never pads, and is safe to share between threads.
+
+    `special_ids`: ids that skip_special_tokens drops. `vocab_size`: one more than the largest id that has a token.
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer, config: Mapping[str, Any] | None = None) -> None:
+        """`config`: tokenizer_config.json's content, as far as there is one."""
+        backend.no_truncation()
+        backend.no_padding()
+        config = config or {}
+        self._backend = backend
+        self._add_bos = config.get("add_bos_token") is True
+        self.config = config
+        self.bos_token = _token_text(config.get("bos_token"))
+        self.eos_token = _token_text(config.get("eos_token"))
+        self.pad_token = _token_text(config.get("pad_token"))
+        self.unk_token = _token_text(config.get("unk_token"))
+        self.bos_token_id = self._id_of(self.bos_token)
+        self.eos_token_id = self._id_of(self.eos_token)
+        self.pad_token_id = self._id_of(self.pad_token)
+        self.special_ids = self._special_ids()
+        self.vocab_size = 1 + max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
+        self.pieces: TokenPieces = pieces_for(backend, self.vocab_size)
+
+    @classmethod
+    def load(cls, path: str | Path, trust_remote_code: bool = False) -> Tokenizer:
+        """The tokenizer of a local model folder. Raises TokenizerError when there is none that can be used.
+
+        A folder without tokenizer.json is converted by transformers in a process of its own, which takes seconds.
+        """
+        folder = Path(path)
+        file = folder / "tokenizer.json"
+        if file.is_file():
+            try:
+                backend = tokenizers.Tokenizer.from_file(str(file))
+            except Exception as error:  # the library raises plain Exception for a file that it can not read
+                raise TokenizerError(f"{file} can not be read: {error}") from error
+        else:
+            from atom.tokenizer_conversion import convert_slow_tokenizer
+
+            backend = convert_slow_tokenizer(folder, trust_remote_code)
+        return cls(backend, read_tokenizer_config(folder))
+
+    @property
+    def chat_template(self) -> str | list[Any] | dict[str, Any] | None:
+        """What tokenizer_config.json has under `chat_template`: a template, or several named ones."""
+        return self.config.get("chat_template")
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        """Ids of `text`. Special tokens written out in the text become their ids.
+
+        add_special_tokens: the tokenizer's own beginning, but never a second beginning-of-sequence token where the text
+        spells one, and no end-of-sequence token: what is encoded here is always continued.
+        """
+        ids: list[int] = self._backend.encode(text, add_special_tokens=add_special_tokens).ids
+        return self._as_beginning(text, ids) if add_special_tokens else ids
+
+    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[list[int]]:
+        """`encode` of each text, in parallel."""
+        encodings = self._backend.encode_batch(list(texts), add_special_tokens=add_special_tokens)
+        if not add_special_tokens:
+            return [encoding.ids for encoding in encodings]
+        return [self._as_beginning(text, encoding.ids) for text, encoding in zip(texts, encodings, strict=True)]
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """Text of `ids`; each invalid UTF-8 unit is one U+FFFD; ids without a token give nothing."""
+        hidden: Iterable[int] = self.special_ids if skip_special_tokens else ()
+        return self.pieces.join(ids, hidden).decode("utf-8", "replace")
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes that the id adds to a text, other than at its start; empty for an id without a token."""
+        return self.pieces.bytes_of(token_id)
+
+    def id_to_token(self, token_id: int) -> str | None:
+        """The vocabulary's own spelling of an id, None where there is none."""
+        token: str | None = self._backend.id_to_token(token_id) if token_id >= 0 else None
+        return token
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a token in the vocabulary's own spelling, None where there is none."""
+        token_id: int | None = self._backend.token_to_id(token)
+        return token_id
+
+    def _id_of(self, token: str | None) -> int | None:
+        return None if token is None else self.token_to_id(token)
+
+    def _special_ids(self) -> frozenset[int]:
+        added = self._backend.get_added_tokens_decoder()
+        ids = {token_id for token_id, token in added.items() if token.special}
+        named = (self.bos_token_id, self.eos_token_id, self.pad_token_id)
+        return frozenset(ids | {token_id for token_id in named if token_id is not None and token_id in added})
+
+    def _as_beginning(self, text: str, ids: list[int]) -> list[int]:
+        bos, eos = self.bos_token_id, self.eos_token_id
+        if bos is not None:
+            if len(ids) > 1 and ids[0] == ids[1] == bos and self.bos_token and text.startswith(self.bos_token):
+                ids = ids[1:]
+            elif self._add_bos and ids[:1] != [bos]:
+                ids = [bos, *ids]
+        if eos is not None and ids[-1:] == [eos] and self.eos_token and not text.endswith(self.eos_token):
+            ids = ids[:-1]
+        return ids
+
+
+def read_tokenizer_config(folder: Path) -> dict[str, Any]:
+    """tokenizer_config.json over special_tokens_map.json; empty without either. Raises TokenizerError for bad JSON."""
+    merged: dict[str, Any] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        file = folder / name
+        if not file.is_file():
+            continue
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise TokenizerError(f"{file} is not valid JSON: {error}") from error
+        if not isinstance(content, dict):
+            raise TokenizerError(f"{file} must hold a JSON object")
+        merged.update({key: value for key, value in content.items() if value is not None})
+    return merged
+
+
+def _token_text(value: Any) -> str | None:
+    """A special token's text: written as a string or as an object with `content`."""
+    if isinstance(value, Mapping):
+        value = value.get("content")
+    return value if isinstance(value, str) else None
