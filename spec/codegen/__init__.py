@@ -1,1 +1,1 @@
-"""Derives `generated/atom_spec/` and the tables in `docs/` from the files of `spec/`: `python spec/codegen [--check]`."""
+"""Derives `generated/atom_spec/` and the tables in `docs/` from `spec/`: `python spec/codegen [--check]`."""

@@ -1,9 +1,9 @@
 """Finding the emitters, running them, and comparing or writing what they return.
 
 An emitter is any module of this folder that has a function `emit(spec_dir: Path) -> dict[str, str]`. Its result maps a
-file to the file's whole text: `formats.py` is written to `generated/atom_spec/formats.py`, `docs/formats.md` to that path
-of the repository. To add a contract, drop a module here; nothing else needs to know. Two emitters never share a file, and
-an emitter that fails keeps the others' output.
+file to the file's whole text: `formats.py` is written to `generated/atom_spec/formats.py`, `docs/formats.md` to that
+path of the repository. To add a contract, drop a module here; nothing else needs to know. Two emitters never share a
+file, and an emitter that fails does not keep the others from writing theirs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from codegen.source import SpecError
 
 PACKAGE = "generated/atom_spec"
 MANIFEST = f"{PACKAGE}/MANIFEST.json"
-PACKAGE_DOCSTRING = '"""The contracts of `spec/` as Python. Derived by `make generate`; never edited. Imports nothing of atom."""\n'
+PACKAGE_DOCSTRING = (
+    '"""The contracts of `spec/` as Python. Derived by `make generate`; never edited. Imports nothing of atom."""\n'
+)
 
 
 class Emitter(Protocol):

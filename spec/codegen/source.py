@@ -45,6 +45,7 @@ class YamlFile:
         return self._lines[node_path]
 
     def error(self, message: str, *node_path: str | int) -> SpecError:
+        """A complaint about the node; to be raised by the caller."""
         return SpecError(self.path, self.line_of(*node_path), message)
 
     def _construct(self, loader: yaml.SafeLoader, node: yaml.Node, at: NodePath) -> Any:

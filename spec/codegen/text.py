@@ -17,6 +17,7 @@ def python_header(sources: str, docstring: str) -> str:
 
 
 def markdown_header(sources: str) -> str:
+    """First lines of a generated page."""
     return f"<!-- Derived from {sources} by spec/codegen; edit that and run `make generate`. -->\n\n"
 
 
