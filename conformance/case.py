@@ -1,0 +1,130 @@
+"""A drawn case: a model's output, what each stretch of it is, and the answer that must come of it.
+
+Owns the expectations: what comes out, and by when. Both follow from the drawn values and from where the renderer put
+them; no reader is asked. Knows nothing of formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+NEVER = 1 << 60
+
+
+class Kind(Enum):
+    """What a stretch of the output is."""
+
+    TEXT = "text"
+    """Prose of the answer."""
+    REASONING = "reasoning"
+    """Prose of the reasoning channel."""
+    QUOTE = "quote"
+    """Prose that holds a call's opener but no call; a reader may have to see what follows before it can let go."""
+    MARKUP = "markup"
+    """Markers that are dropped: a channel's, a dialect's."""
+    REGION = "region"
+    """Calls, with everything from the first marker to the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnCall:
+    """A call as it was drawn: the values that the reader must come to."""
+
+    name: str
+    arguments: dict[str, Any]
+    wire_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of the output. `output` is what a client must see of it; `calls` are the calls it must dispatch.
+
+    `name_due` is the offset (in the whole text) by which the first call's name is readable, where the format puts it
+    first.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    output: str = ""
+    calls: tuple[DrawnCall, ...] = ()
+    name_due: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the reader is told about the request: tools as OpenAI's function objects, and how the prompt ended."""
+
+    tools: tuple[dict[str, Any], ...] = ()
+    suppress_calls: bool = False
+    begins_inside: bool = False
+    num_earlier_calls: int = 0
+
+    @property
+    def declared(self) -> frozenset[str]:
+        """The names that may be dispatched."""
+        return frozenset(tool["function"]["name"] for tool in self.tools)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One drawn output. `spans` cover `text` without gaps; None when nothing but invariants can be said about it."""
+
+    scenario: str
+    text: str
+    request: Request
+    spans: tuple[Span, ...] | None
+    form: str = ""
+    variant: str | None = None
+    max_hold: int = field(default=0)
+
+    @cached_property
+    def content(self) -> str:
+        """The content that must come out, byte for byte."""
+        return "".join(span.output for span in self.spans or () if span.kind is not Kind.REASONING)
+
+    @cached_property
+    def reasoning(self) -> str:
+        """The reasoning that must come out, byte for byte."""
+        return "".join(span.output for span in self.spans or () if span.kind is Kind.REASONING)
+
+    @cached_property
+    def calls(self) -> tuple[DrawnCall, ...]:
+        """The calls that must be dispatched, in order."""
+        return tuple(call for span in self.spans or () for call in span.calls)
+
+    @cached_property
+    def character_dues(self) -> tuple[int, ...]:
+        """For each character that comes out, in order: how much of the text may be read before it must be out.
+
+        Outside of regions that is its own offset and `max_hold` more. A quoted opener may hold what follows until the
+        next real region has ended. White space behind a region may be the region's own until something else follows.
+        """
+        dues: list[int] = []
+        latest = 0
+        for span, held_until in self._holds():
+            for index in range(len(span.output)):
+                own = span.end if span.kind is Kind.REGION else max(span.start + index + 1, held_until)
+                latest = max(latest, min(own, NEVER) + self.max_hold)
+                dues.append(latest)
+        return tuple(dues)
+
+    @cached_property
+    def call_dues(self) -> tuple[int, ...]:
+        """For each call: how much of the text may be read before its arguments must be out."""
+        return tuple(span.end + self.max_hold for span in self.spans or () for _ in span.calls)
+
+    def _holds(self) -> Iterator[tuple[Span, int]]:
+        """Each span, with the offset until which something before it may hold its characters."""
+        held_until = 0
+        for index, span in enumerate(self.spans or ()):
+            if span.kind is Kind.QUOTE:
+                held_until = next((s.end for s in (self.spans or ())[index:] if s.kind is Kind.REGION), NEVER)
+            elif span.kind is Kind.REGION:
+                rest = self.text[span.end :]
+                held_until = max(held_until, span.end + len(rest) - len(rest.lstrip()) + 1)
+            yield span, held_until
