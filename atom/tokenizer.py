@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """Text of `ids`; each invalid UTF-8 unit is one U+FFFD; ids without a token give nothing."""
-        hidden: Iterable[int] = self.special_ids if skip_special_tokens else ()
+        hidden: Container[int] = self.special_ids if skip_special_tokens else ()
         return self.pieces.join(ids, hidden).decode("utf-8", "replace")
 
     def token_bytes(self, token_id: int) -> bytes:

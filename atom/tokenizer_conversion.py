@@ -29,7 +29,7 @@ class ConversionError(ValueError):
 
 
 def convert_slow_tokenizer(folder: Path, trust_remote_code: bool) -> tokenizers.Tokenizer:
-    """The folder's tokenizer as the fast library holds it. Raises ConversionError with the reason when it can not be."""
+    """The folder's tokenizer in the fast library's form. Raises ConversionError with the reason."""
     if not folder.is_dir():
         raise ConversionError(f"{folder} is not a folder")
     command = [sys.executable, "-c", _CONVERT, str(folder), str(trust_remote_code)]

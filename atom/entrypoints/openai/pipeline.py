@@ -1,0 +1,240 @@
+"""The one chain of text stages between an engine's token ids and what an endpoint sends.
+
+Owns the order: detokenizer, reasoning, tool calls, stop strings. A whole answer is this pipeline fed once; there is no
+second reader. Stop strings look at the answer's text only, never at reasoning, channel framing or a call's arguments: a
+call is never cut in half. Knows neither HTTP nor the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from atom.entrypoints.openai.events import ContentDelta, Event, ReasoningDelta, ToolCallStart
+from atom.entrypoints.openai.reasoning import ReasoningChannel
+from atom.text.detokenizer import Detokenizer
+from atom.text.stop_strings import StopStrings
+from atom.tokenizer import Tokenizer
+from atom_spec.dialects import ReasoningDialect
+
+if TYPE_CHECKING:
+    from atom.entrypoints.openai.tool_parser.stream import Tool
+    from atom_spec.formats import FormatSpec
+
+
+class Reader(Protocol):
+    """What stands at the end of the chain: a ToolCallReader, or the one that lets everything pass."""
+
+    num_undeclared: int
+
+    def feed(self, text: str) -> list[Event]:
+        """Events that this text settles."""
+
+    def finish(self) -> list[Event]:
+        """Events that the end of the text settles."""
+
+
+class PassThrough:
+    """The reader of a model without a tool-call format."""
+
+    num_undeclared = 0
+
+    def feed(self, text: str) -> list[Event]:
+        """The text as content."""
+        return [ContentDelta(text)] if text else []
+
+    def finish(self) -> list[Event]:
+        """Nothing is held."""
+        return []
+
+
+class TextStages:
+    """The stages behind the detokenizer, for one answer.
+
+    stop_string: the one that ended the answer, None until then; everything after it is dropped.
+    """
+
+    def __init__(
+        self,
+        *,
+        dialect: ReasoningDialect | None = None,
+        begins_inside: bool = False,
+        stop_strings: Sequence[str] = (),
+        include_stop: bool = False,
+        spec: FormatSpec | None = None,
+        tools: Sequence[Tool] = (),
+        suppress_calls: bool = False,
+        parallel: bool = True,
+        num_earlier_calls: int = 0,
+        id_factory: Callable[[], str] | None = None,
+    ) -> None:
+        """`spec` to `id_factory`: see ToolCallReader."""
+        self._reasoning = ReasoningChannel(dialect, begins_inside)
+        self._splits = dialect is not None
+        self._reader = _reader(spec, tools, suppress_calls, parallel, num_earlier_calls, id_factory)
+        self._stops = StopStrings(stop_strings, include_stop)
+        self.num_tool_calls = 0
+
+    @property
+    def is_reasoning(self) -> bool:
+        """Whether the next character belongs to the reasoning channel."""
+        return self._reasoning.is_open
+
+    @property
+    def splits_reasoning(self) -> bool:
+        """Whether there is a dialect at all."""
+        return self._splits
+
+    @property
+    def stop_string(self) -> str | None:
+        return self._stops.matched
+
+    @property
+    def num_undeclared(self) -> int:
+        """Complete calls that named no declared tool."""
+        return self._reader.num_undeclared
+
+    def feed(self, text: str) -> list[Event]:
+        """The events that this text settles."""
+        if self._stops.matched is not None or not text:
+            return []
+        events: list[Event] = []
+        for event in self._reasoning.feed(text):
+            self._read(event, events)
+        return events
+
+    def finish(self) -> list[Event]:
+        """The text has ended: everything that was held."""
+        events: list[Event] = []
+        for event in self._reasoning.finish():
+            self._read(event, events)
+        self._answer(self._reader.finish(), events)
+        if self._stops.matched is None:
+            _append_content(events, self._stops.finish())
+        return events
+
+    def _read(self, event: Event, events: list[Event]) -> None:
+        if isinstance(event, ContentDelta):
+            self._answer(self._reader.feed(event.text), events)
+        elif self._stops.matched is None:
+            events.append(event)
+
+    def _answer(self, read: list[Event], events: list[Event]) -> None:
+        for event in read:
+            if self._stops.matched is not None:
+                return
+            if isinstance(event, ContentDelta):
+                _append_content(events, self._stops.feed(event.text))
+                continue
+            if isinstance(event, ToolCallStart):
+                # The text before a call is not adjacent to the text behind it: no stop string spans the two.
+                _append_content(events, self._stops.finish())
+                self.num_tool_calls += 1
+            events.append(event)
+
+
+class AnswerPipeline:
+    """One answer, from token ids to events.
+
+    num_reasoning_tokens: tokens that arrived while the reasoning channel was open. stop_string: set when a stop string
+    has matched; the caller ends the engine request then.
+    """
+
+    def __init__(self, detokenizer: Detokenizer, stages: TextStages) -> None:
+        self._detokenizer = detokenizer
+        self._stages = stages
+        self.num_reasoning_tokens = 0
+        self.num_tokens = 0
+
+    @classmethod
+    def for_completion(
+        cls,
+        tokenizer: Tokenizer,
+        *,
+        stop_strings: Sequence[str] = (),
+        include_stop: bool = False,
+        skip_special_tokens: bool = True,
+    ) -> AnswerPipeline:
+        """A text completion: neither reasoning nor calls; the first word keeps its space, as it continues the prompt."""
+        detokenizer = Detokenizer(tokenizer, skip_special_tokens, continues_text=True)
+        return cls(detokenizer, TextStages(stop_strings=stop_strings, include_stop=include_stop))
+
+    @property
+    def stop_string(self) -> str | None:
+        return self._stages.stop_string
+
+    @property
+    def num_tool_calls(self) -> int:
+        return self._stages.num_tool_calls
+
+    @property
+    def has_tool_calls(self) -> bool:
+        """Whether a declared tool has been called."""
+        return self._stages.num_tool_calls > 0
+
+    @property
+    def num_undeclared(self) -> int:
+        return self._stages.num_undeclared
+
+    def feed(self, token_ids: Sequence[int]) -> list[Event]:
+        """The events that these tokens settle. `num_tokens` stops at the token that completed a stop string."""
+        events: list[Event] = []
+        stages, detokenizer = self._stages, self._detokenizer
+        for token_id in token_ids:
+            if stages.stop_string is not None:
+                break
+            self.num_tokens += 1
+            was_open = stages.is_reasoning
+            text = detokenizer.feed((token_id,))
+            new = stages.feed(text) if text else []
+            if was_open or (new and isinstance(new[0], ReasoningDelta)):
+                self.num_reasoning_tokens += 1
+            _extend(events, new)
+        return events
+
+    def finish(self) -> list[Event]:
+        """The answer has ended: everything that was held. Nothing after a stop string."""
+        if self._stages.stop_string is not None:
+            return []
+        events = self._stages.feed(self._detokenizer.finish())
+        _extend(events, self._stages.finish())
+        return events
+
+
+def _reader(
+    spec: FormatSpec | None,
+    tools: Sequence[Tool],
+    suppress_calls: bool,
+    parallel: bool,
+    num_earlier_calls: int,
+    id_factory: Callable[[], str] | None,
+) -> Reader:
+    if spec is None:
+        return PassThrough()
+    from atom.entrypoints.openai.tool_parser.stream import ToolCallReader, new_call_id
+
+    return ToolCallReader(
+        spec,
+        tools,
+        suppress_calls=suppress_calls,
+        parallel=parallel,
+        num_earlier_calls=num_earlier_calls,
+        id_factory=id_factory or new_call_id,
+    )
+
+
+def _append_content(events: list[Event], text: str) -> None:
+    if text:
+        _extend(events, [ContentDelta(text)])
+
+
+def _extend(events: list[Event], new: list[Event]) -> None:
+    """Append, joining neighbouring deltas of one kind: a feed of many tokens is one delta a side."""
+    for event in new:
+        last = events[-1] if events else None
+        if isinstance(event, ContentDelta) and isinstance(last, ContentDelta):
+            events[-1] = ContentDelta(last.text + event.text)
+        elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
+            events[-1] = ReasoningDelta(last.text + event.text)
+        else:
+            events.append(event)
