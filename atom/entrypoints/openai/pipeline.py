@@ -8,18 +8,21 @@ call is never cut in half. Knows neither HTTP nor the engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
+
+from atom_spec.dialects import ReasoningDialect
 
 from atom.entrypoints.openai.events import ContentDelta, Event, ReasoningDelta, ToolCallStart
 from atom.entrypoints.openai.reasoning import ReasoningChannel
 from atom.text.detokenizer import Detokenizer
 from atom.text.stop_strings import StopStrings
 from atom.tokenizer import Tokenizer
-from atom_spec.dialects import ReasoningDialect
 
 if TYPE_CHECKING:
-    from atom.entrypoints.openai.tool_parser.stream import Tool
     from atom_spec.formats import FormatSpec
+
+    from atom.entrypoints.openai.tool_parser.stream import Tool
 
 
 class Reader(Protocol):
@@ -87,6 +90,7 @@ class TextStages:
 
     @property
     def stop_string(self) -> str | None:
+        """The stop string that has matched."""
         return self._stops.matched
 
     @property
@@ -109,14 +113,14 @@ class TextStages:
         for event in self._reasoning.finish():
             self._read(event, events)
         self._answer(self._reader.finish(), events)
-        if self._stops.matched is None:
-            _append_content(events, self._stops.finish())
+        self._release_stops(events)
         return events
 
     def _read(self, event: Event, events: list[Event]) -> None:
         if isinstance(event, ContentDelta):
             self._answer(self._reader.feed(event.text), events)
         elif self._stops.matched is None:
+            self._release_stops(events)
             events.append(event)
 
     def _answer(self, read: list[Event], events: list[Event]) -> None:
@@ -126,18 +130,20 @@ class TextStages:
             if isinstance(event, ContentDelta):
                 _append_content(events, self._stops.feed(event.text))
                 continue
-            if isinstance(event, ToolCallStart):
-                # The text before a call is not adjacent to the text behind it: no stop string spans the two.
-                _append_content(events, self._stops.finish())
-                self.num_tool_calls += 1
+            self._release_stops(events)
+            self.num_tool_calls += isinstance(event, ToolCallStart)
             events.append(event)
+
+    def _release_stops(self, events: list[Event]) -> None:
+        """Text before a call or a thought is not adjacent to the text behind it: no stop string spans the two."""
+        _append_content(events, self._stops.finish())
 
 
 class AnswerPipeline:
     """One answer, from token ids to events.
 
-    num_reasoning_tokens: tokens that arrived while the reasoning channel was open. stop_string: set when a stop string
-    has matched; the caller ends the engine request then.
+    num_reasoning_tokens: tokens that arrived while the reasoning channel was open. num_tokens: all tokens read, up to
+    the one that completed a stop string.
     """
 
     def __init__(self, detokenizer: Detokenizer, stages: TextStages) -> None:
@@ -155,16 +161,18 @@ class AnswerPipeline:
         include_stop: bool = False,
         skip_special_tokens: bool = True,
     ) -> AnswerPipeline:
-        """A text completion: neither reasoning nor calls; the first word keeps its space, as it continues the prompt."""
+        """A text completion: neither reasoning nor calls; the first word keeps its space, it continues the prompt."""
         detokenizer = Detokenizer(tokenizer, skip_special_tokens, continues_text=True)
         return cls(detokenizer, TextStages(stop_strings=stop_strings, include_stop=include_stop))
 
     @property
     def stop_string(self) -> str | None:
+        """The stop string that has matched; the caller ends the engine request then."""
         return self._stages.stop_string
 
     @property
     def num_tool_calls(self) -> int:
+        """Calls dispatched so far."""
         return self._stages.num_tool_calls
 
     @property
@@ -174,10 +182,11 @@ class AnswerPipeline:
 
     @property
     def num_undeclared(self) -> int:
+        """Complete calls that named no declared tool."""
         return self._stages.num_undeclared
 
     def feed(self, token_ids: Sequence[int]) -> list[Event]:
-        """The events that these tokens settle. `num_tokens` stops at the token that completed a stop string."""
+        """The events that these tokens settle; the same ones, however the tokens are dealt out over calls."""
         events: list[Event] = []
         stages, detokenizer = self._stages, self._detokenizer
         for token_id in token_ids:
@@ -189,16 +198,14 @@ class AnswerPipeline:
             new = stages.feed(text) if text else []
             if was_open or (new and isinstance(new[0], ReasoningDelta)):
                 self.num_reasoning_tokens += 1
-            _extend(events, new)
-        return events
+            events += new
+        return joined(events)
 
     def finish(self) -> list[Event]:
         """The answer has ended: everything that was held. Nothing after a stop string."""
         if self._stages.stop_string is not None:
             return []
-        events = self._stages.feed(self._detokenizer.finish())
-        _extend(events, self._stages.finish())
-        return events
+        return joined(self._stages.feed(self._detokenizer.finish()) + self._stages.finish())
 
 
 def _reader(
@@ -225,16 +232,17 @@ def _reader(
 
 def _append_content(events: list[Event], text: str) -> None:
     if text:
-        _extend(events, [ContentDelta(text)])
+        events.append(ContentDelta(text))
 
 
-def _extend(events: list[Event], new: list[Event]) -> None:
-    """Append, joining neighbouring deltas of one kind: a feed of many tokens is one delta a side."""
-    for event in new:
-        last = events[-1] if events else None
-        if isinstance(event, ContentDelta) and isinstance(last, ContentDelta):
-            events[-1] = ContentDelta(last.text + event.text)
-        elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
-            events[-1] = ReasoningDelta(last.text + event.text)
+def joined(events: list[Event]) -> list[Event]:
+    """Neighbouring deltas of one kind as one: a feed of many tokens is one delta a side."""
+    if len(events) < 2:
+        return events
+    result: list[Event] = []
+    for kind, group in groupby(events, key=type):
+        if kind is ContentDelta or kind is ReasoningDelta:
+            result.append(kind("".join([event.text for event in group])))
         else:
-            events.append(event)
+            result.extend(group)
+    return result

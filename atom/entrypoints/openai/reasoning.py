@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from atom_spec.dialects import ReasoningDialect
+
 from atom.entrypoints.openai.events import ContentDelta, Event, ReasoningDelta
 from atom.text.automaton import ROOT, Automaton
-from atom_spec.dialects import ReasoningDialect
 
 
 class ReasoningChannel:
     """The channel of one answer; `is_open` says where the next character goes.
 
     A marker with nothing but whitespace before it that changes nothing is dropped: a start marker where the prompt has
-    opened the channel already, and an end marker where nothing was opened (chat-mode prompts teach models to write one).
-    Anywhere else such a marker is text.
+    opened the channel already, and an end marker where nothing was opened (prompts with thinking off teach models to
+    write one). Anywhere else such a marker is text.
     """
 
     def __init__(self, dialect: ReasoningDialect | None, begins_inside: bool = False) -> None:
