@@ -7,6 +7,7 @@ offline engine from the caller, and it travels to the engine process inside `Eng
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 
@@ -28,7 +29,7 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
     temperature: float = 1.0
     max_tokens: int = 64
     ignore_eos: bool = False
-    stop_strings: tuple[str, ...] | list[str] | str | None = None
+    stop_strings: Sequence[str] | str | None = None
     top_p: float = 1.0
     top_k: int = -1
     min_p: float = 0.0
