@@ -1,0 +1,209 @@
+"""The engine's loop: drain requests, schedule, launch, apply the previous result, emit.
+
+Owns the order of these. Knows neither text nor tensors: the executor, named by a dotted string, runs the model. Used in
+the caller's process by the offline engine, and behind sockets (`run`) by the server.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from typing import Any
+
+from atom.model_engine.block_manager import BlockManager
+from atom.model_engine.engine_process import resolve
+from atom.model_engine.executor.base import Executor
+from atom.model_engine.ipc import EngineAddresses, EngineSockets
+from atom.model_engine.messages import (
+    AbortRequests,
+    EngineDead,
+    EngineInfo,
+    EngineReady,
+    EngineRequest,
+    EngineStats,
+    Shutdown,
+    StepOutput,
+    TokenDelta,
+    UtilityCall,
+    UtilityReply,
+)
+from atom.model_engine.scheduler import Scheduler, SchedulerLimits, UnservableRequest
+from atom.model_engine.sequence import Sequence
+from atom.model_engine.throughput_log import ThroughputLog
+
+logger = logging.getLogger(__name__)
+
+# What may stop a start through no fault of the engine: told to the user in one line, without a stack trace.
+USER_ERRORS = (ValueError, TypeError, OSError, NotImplementedError, ImportError, MemoryError)
+
+IN_PROCESS_EXECUTOR = "atom.model_engine.executor.in_process:InProcessExecutor"
+
+
+class EngineCore:
+    """A scheduler and an executor, stepped by the caller."""
+
+    def __init__(self, executor: Executor, info: EngineInfo, scheduler: Scheduler) -> None:
+        self.executor = executor
+        self.info = info
+        self.scheduler = scheduler
+        self._pending: list[TokenDelta] = []
+        self._step = self._step_overlapped if executor.max_in_flight > 1 else self._step_plain
+
+    @classmethod
+    def create(cls, config: Any, executor: str = IN_PROCESS_EXECUTOR) -> EngineCore:
+        """Start the executor over `config` and size the scheduler by what it reports."""
+        running: Executor = resolve(executor)(config)
+        try:
+            info, space = running.start()
+            limits = SchedulerLimits(
+                max_num_seqs=config.max_num_seqs,
+                max_num_batched_tokens=config.max_num_batched_tokens,
+                max_model_len=info.max_model_len,
+                eos_token_ids=frozenset(info.eos_token_ids),
+                delay_factor=config.scheduler_delay_factor,
+            )
+            blocks = BlockManager(space.num_blocks, space.block_size, config.enable_prefix_caching)
+            return cls(running, info, Scheduler(limits, blocks))
+        except BaseException:
+            running.shutdown()
+            raise
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `step` has anything to do before another request comes."""
+        return self.scheduler.has_unfinished or self.scheduler.num_in_flight > 0 or bool(self._pending)
+
+    def add(self, request: EngineRequest) -> Sequence | None:
+        """Queue a request. One that can never run gets an error delta with the next step instead (None)."""
+        try:
+            check_token_ids(request, self.info.vocab_size)
+            return self.scheduler.add(request)
+        except UnservableRequest as error:
+            self._pending.append(TokenDelta(request.request_id, [], "error", error=str(error)))
+            return None
+
+    def abort(self, request_ids: list[str]) -> None:
+        """End sequences now; unknown ids are ignored. Their last delta comes with the next step."""
+        for request_id in request_ids:
+            delta = self.scheduler.abort(request_id)
+            if delta is not None:
+                self._pending.append(delta)
+
+    def step(self) -> list[TokenDelta]:
+        """One turn of the loop; an empty list when no result was due."""
+        pending = self.take_pending()
+        return pending + self._step() if pending else self._step()
+
+    def take_pending(self) -> list[TokenDelta]:
+        """The deltas of refused and aborted requests since the last step."""
+        pending, self._pending = self._pending, []
+        return pending
+
+    def _step_plain(self) -> list[TokenDelta]:
+        batch = self.scheduler.schedule()
+        if batch is None:
+            return []
+        self.executor.launch(batch)
+        return self.scheduler.apply(self.executor.collect())
+
+    def _step_overlapped(self) -> list[TokenDelta]:
+        """As the plain step, but a result is taken only when the next step is already on its way to the device."""
+        batch = self.scheduler.schedule()
+        if batch is not None:
+            self.executor.launch(batch)
+        num_in_flight = self.scheduler.num_in_flight
+        if num_in_flight == 0 or (batch is not None and num_in_flight < self.executor.max_in_flight):
+            return []
+        return self.scheduler.apply(self.executor.collect())
+
+    def stats(self) -> EngineStats:
+        return self.scheduler.stats()
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str:
+        """A named operation of the executor; returns JSON text."""
+        return self.executor.call(name, arguments)
+
+    def shutdown(self) -> None:
+        self.executor.shutdown()
+
+
+def check_token_ids(request: EngineRequest, vocab_size: int) -> None:
+    """UnservableRequest when the request names a token that the model does not have."""
+    ids = request.prompt_token_ids
+    if ids and not (0 <= min(ids) and max(ids) < vocab_size):
+        wrong = next(token for token in ids if not 0 <= token < vocab_size)
+        raise UnservableRequest(f"token id {wrong} of the prompt is outside the vocabulary of {vocab_size}")
+    for token in request.sampling.logit_bias or ():
+        if not 0 <= token < vocab_size:
+            raise UnservableRequest(f"token id {token} of logit_bias is outside the vocabulary of {vocab_size}")
+
+
+def run(config: Any, executor: str, addresses: EngineAddresses) -> None:
+    """The engine process: start, say so, serve until told to stop. Exits 1 after any failure."""
+    sockets = EngineSockets(addresses)
+    try:
+        core = EngineCore.create(config, executor)
+    except Exception as error:
+        if not isinstance(error, USER_ERRORS):
+            logger.exception("the engine did not start")
+        sockets.send(EngineDead(describe(error)))
+        sockets.close()
+        raise SystemExit(1) from None
+    try:
+        sockets.send(EngineReady(core.info))
+        gc.collect()
+        gc.freeze()  # what the start built lives as long as the process; later collections need not walk it
+        log = ThroughputLog(config.throughput_log_interval) if config.enable_log_stats else None
+        serve(core, sockets, log)
+    except Exception as error:
+        logger.exception("the engine failed")
+        sockets.send(EngineDead(describe(error)))
+        raise SystemExit(1) from None
+    finally:
+        core.shutdown()
+        sockets.close()
+
+
+def serve(core: EngineCore, sockets: EngineSockets, log: ThroughputLog | None = None) -> None:
+    """Step the engine over the sockets' messages; returns after a Shutdown."""
+    deadline: float | None = None
+    while True:
+        if not core.has_work:
+            if deadline is not None:
+                return
+            sockets.wait(None)
+        for message in sockets.receive_all():
+            if isinstance(message, Shutdown):
+                deadline = time.monotonic() + message.drain_timeout
+            else:
+                _handle(core, sockets, message)
+        if deadline is not None and time.monotonic() >= deadline:
+            core.abort(list(core.scheduler.sequences))
+            sockets.send(StepOutput(core.take_pending(), core.stats()))
+            return
+        deltas = core.step()
+        if deltas:
+            stats = core.stats()
+            sockets.send(StepOutput(deltas, stats))
+            if log is not None:
+                log.step(stats)
+
+
+def _handle(core: EngineCore, sockets: EngineSockets, message: EngineRequest | AbortRequests | UtilityCall) -> None:
+    if isinstance(message, EngineRequest):
+        core.add(message)
+    elif isinstance(message, AbortRequests):
+        core.abort(message.request_ids)
+    else:
+        try:
+            reply = UtilityReply(message.call_id, result=core.call(message.name, message.arguments))
+        except Exception as error:
+            reply = UtilityReply(message.call_id, error=describe(error))
+        sockets.send(reply)
+
+
+def describe(error: BaseException) -> str:
+    """One line for a user: the message, with the kind of error where the message alone says too little."""
+    text = " ".join(str(error).split())
+    return text if text and isinstance(error, USER_ERRORS) else f"{type(error).__name__}: {text}".rstrip(": ")

@@ -1,0 +1,116 @@
+"""The sockets between the API process and the engine process: msgspec structs as msgpack over ZMQ, one direction each.
+
+Owns sockets, addresses and encoding. Knows neither asyncio nor what the messages mean. Both queues are without limit: a
+sender never blocks, and what may pile up is bounded by the requests in flight.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import zmq
+
+from atom.model_engine.messages import FromEngine, ToEngine
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_to_engine = msgspec.msgpack.Decoder(ToEngine).decode
+_decode_from_engine = msgspec.msgpack.Decoder(FromEngine).decode
+
+# Longest path of a Unix socket (sun_path), less the null byte, on the strictest system.
+_MAX_SOCKET_PATH = 103
+
+
+class EngineAddresses(msgspec.Struct, frozen=True):
+    """Where the two sockets meet: `to_engine` carries ToEngine messages, `from_engine` FromEngine messages."""
+
+    to_engine: str
+    from_engine: str
+
+
+class ClientSockets:
+    """The API process's ends. `fd` is readable when a message may have come (edge-triggered: receive all there are)."""
+
+    def __init__(self) -> None:
+        self._context = zmq.Context()
+        self._folder: Path | None = None
+        self._to_engine = _socket(self._context, zmq.PUSH)
+        self._from_engine = _socket(self._context, zmq.PULL)
+        self.addresses = self._bind()
+        self.fd: int = self._from_engine.getsockopt(zmq.FD)
+
+    def _bind(self) -> EngineAddresses:
+        """Unix sockets in a folder that only this user can enter; loopback TCP where there are none."""
+        if sys.platform != "win32":
+            folder = Path(tempfile.mkdtemp(prefix="atom-"))
+            if len(str(folder / "from_engine")) <= _MAX_SOCKET_PATH:
+                self._folder = folder
+                addresses = EngineAddresses(f"ipc://{folder}/to_engine", f"ipc://{folder}/from_engine")
+                self._to_engine.bind(addresses.to_engine)
+                self._from_engine.bind(addresses.from_engine)
+                return addresses
+            folder.rmdir()
+        ports = [socket.bind_to_random_port("tcp://127.0.0.1") for socket in (self._to_engine, self._from_engine)]
+        return EngineAddresses(*(f"tcp://127.0.0.1:{port}" for port in ports))
+
+    def send(self, message: ToEngine) -> None:
+        self._to_engine.send(_encode(message), zmq.NOBLOCK)
+
+    def receive_all(self) -> Iterator[FromEngine]:
+        """Every message that has arrived, without waiting."""
+        return (_decode_from_engine(frame) for frame in _frames(self._from_engine))
+
+    def close(self) -> None:
+        self._to_engine.close(linger=0)
+        self._from_engine.close(linger=0)
+        self._context.term()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class EngineSockets:
+    """The engine process's ends."""
+
+    def __init__(self, addresses: EngineAddresses) -> None:
+        self._context = zmq.Context()
+        self._to_engine = _socket(self._context, zmq.PULL)
+        self._from_engine = _socket(self._context, zmq.PUSH)
+        self._to_engine.connect(addresses.to_engine)
+        self._from_engine.connect(addresses.from_engine)
+
+    def send(self, message: FromEngine) -> None:
+        self._from_engine.send(_encode(message), zmq.NOBLOCK)
+
+    def receive_all(self) -> Iterator[ToEngine]:
+        """Every message that has arrived, without waiting."""
+        return (_decode_to_engine(frame) for frame in _frames(self._to_engine))
+
+    def wait(self, timeout: float | None) -> None:
+        """Return when a message has arrived or after `timeout` seconds."""
+        self._to_engine.poll(None if timeout is None else max(0, int(timeout * 1000)))
+
+    def close(self) -> None:
+        """Close after what was sent has left, or a second."""
+        self._to_engine.close(linger=0)
+        self._from_engine.close(linger=1000)
+        self._context.term()
+
+
+def _socket(context: zmq.Context[zmq.Socket[bytes]], kind: int) -> zmq.Socket[bytes]:
+    socket = context.socket(kind)
+    socket.setsockopt(zmq.SNDHWM, 0)
+    socket.setsockopt(zmq.RCVHWM, 0)
+    return socket
+
+
+def _frames(socket: zmq.Socket[bytes]) -> Iterator[bytes]:
+    while True:
+        try:
+            frame = socket.recv(zmq.NOBLOCK)
+        except zmq.Again:
+            return
+        yield frame
