@@ -6,6 +6,7 @@ a prompt or a ChatTemplateError. Knows no HTTP, and nothing of what the rendered
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 import jinja2
 from jinja2 import meta
 
-from atom.entrypoints.openai.jinja_environment import TemplateRaisedError, chat_template_environment
+from atom.entrypoints.openai.jinja_environment import TemplateRaisedError, changes_data, chat_template_environment
 from atom.tokenizer import read_tokenizer_config
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,8 @@ class ChatEncoder(Protocol):
     """A model's own way to write a conversation.
 
     accepts: the keywords that `render` makes use of; others are ignored, never an error. source: the template's text.
-    name: where it came from, for the log. takes_string_arguments: whether calls go in as the wire has them, as JSON text.
+    name: where it came from, for the log. takes_string_arguments: calls usually go in as the wire has them, as JSON
+    text.
     """
 
     accepts: frozenset[str]
@@ -60,9 +62,10 @@ class JinjaChatEncoder:
 
     def __init__(self, templates: Mapping[str, str], special_tokens: Mapping[str, str], name: str) -> None:
         """`templates`: by name, with at least one. Raises ChatTemplateError for one that does not compile."""
-        environment = chat_template_environment()
         self.name = name
         self.source = "\n".join(templates.values())
+        self._needs_copies = changes_data(self.source)
+        environment = chat_template_environment(mutable=self._needs_copies)
         self._special_tokens = {"bos_token": "", "eos_token": "", **special_tokens}
         self._templates: dict[str, jinja2.Template] = {}
         variables: set[str] = set()
@@ -85,6 +88,8 @@ class JinjaChatEncoder:
     ) -> str:
         """See ChatEncoder."""
         controls = {key: value for key, value in template_kwargs.items() if key in self.accepts}
+        if self._needs_copies:
+            messages, tools, controls = copy.deepcopy((messages, tools, controls))
         try:
             return self._template(bool(tools)).render(
                 messages=messages,

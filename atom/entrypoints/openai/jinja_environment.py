@@ -7,6 +7,7 @@ Knows no messages and no model.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NoReturn
@@ -15,7 +16,9 @@ import jinja2
 from jinja2 import nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
+
+_MUTATION = re.compile(r"\.\s*(append|extend|insert|pop|remove|clear|update|setdefault|sort|reverse)\s*\(")
 
 
 class TemplateRaisedError(jinja2.TemplateError):
@@ -66,11 +69,18 @@ def _strftime_now(form: str) -> str:
     return datetime.now().strftime(form)
 
 
-def chat_template_environment() -> ImmutableSandboxedEnvironment:
-    """A fresh environment; nothing in it can change what a template was given or reach Python's internals."""
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[GenerationBlock, loopcontrols]
-    )
+def changes_data(source: str) -> bool:
+    """Whether a template's text calls what changes a list or a mapping: it must be given copies then."""
+    return _MUTATION.search(source) is not None
+
+
+def chat_template_environment(mutable: bool = False) -> SandboxedEnvironment:
+    """A fresh environment; nothing in it reaches Python's internals.
+
+    mutable: templates may change lists and mappings, as those written for other engines do with their own queues.
+    """
+    kind = SandboxedEnvironment if mutable else ImmutableSandboxedEnvironment
+    environment = kind(trim_blocks=True, lstrip_blocks=True, extensions=[GenerationBlock, loopcontrols])
     environment.filters["tojson"] = _tojson
     environment.globals["raise_exception"] = _raise_exception
     environment.globals["strftime_now"] = _strftime_now
