@@ -24,7 +24,7 @@ class Detokenizer:
     def __init__(self, tokenizer: Tokenizer, skip_special_tokens: bool = True, continues_text: bool = False) -> None:
         self._pieces = tokenizer.pieces
         self._known = tokenizer.pieces.texts
-        self._hidden = tokenizer.special_ids if skip_special_tokens else frozenset()
+        self._hidden = tokenizer.special_ids - shown_special_ids if skip_special_tokens else frozenset()
         self._at_start = not continues_text
         self._pending = b""  # the first bytes of a character that is not complete yet
 
