@@ -16,7 +16,7 @@ from msgspec import inspect
 
 from atom.entrypoints.openai.request_rules import RuleError, check_rules
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_DEPTH = 128
 _MAX_MESSAGE = 400
