@@ -18,10 +18,17 @@ class Detokenizer:
     """The text of one answer.
 
     continues_text: the ids continue a text (a completion's prompt), so the first word keeps the space that
-    sentencepiece vocabularies drop at the start of a text.
+    sentencepiece vocabularies drop at the start of a text. shown_special_ids: special tokens that stay in the text even
+    where skip_special_tokens drops the others, because a later stage reads them.
     """
 
-    def __init__(self, tokenizer: Tokenizer, skip_special_tokens: bool = True, continues_text: bool = False) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        skip_special_tokens: bool = True,
+        continues_text: bool = False,
+        shown_special_ids: frozenset[int] = frozenset(),
+    ) -> None:
         self._pieces = tokenizer.pieces
         self._known = tokenizer.pieces.texts
         self._hidden = tokenizer.special_ids - shown_special_ids if skip_special_tokens else frozenset()
