@@ -7,7 +7,7 @@ them; no reader is asked. Knows nothing of formats.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -61,6 +61,7 @@ class Request:
 
     tools: tuple[dict[str, Any], ...] = ()
     suppress_calls: bool = False
+    dialect: str | None = None
     begins_inside: bool = False
     num_earlier_calls: int = 0
 
@@ -72,7 +73,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Case:
-    """One drawn output. `spans` cover `text` without gaps; None when nothing but invariants can be said about it."""
+    """One drawn output. `spans` cover `text` without gaps; None when nothing but invariants can be said about it.
+
+    `max_hold` is what a reader may hold back outside of regions, in characters. `drops_undeclared`: the format frames
+    its calls in channels of their own, which are no part of the answer (decision D2).
+    """
 
     scenario: str
     text: str
@@ -80,7 +85,8 @@ class Case:
     spans: tuple[Span, ...] | None
     form: str = ""
     variant: str | None = None
-    max_hold: int = field(default=0)
+    max_hold: int = 0
+    drops_undeclared: bool = False
 
     @cached_property
     def content(self) -> str:

@@ -177,7 +177,7 @@ def parsed_arguments(call: Call) -> dict[str, object]:
 
 def compact_json(text: str) -> str:
     """The compact spelling of JSON `text`: no loose white space, no needless escapes, numbers as they were spelled."""
-    begin, end = "\ue000", "\ue001"  # around numbers, which pass through as strings
+    begin, end = "\ud900", "\ud901"  # lone surrogates around numbers, which pass through as strings
 
     def keep(number: str) -> str:
         return f"{begin}{number}{end}"

@@ -1,0 +1,127 @@
+"""Writes drawn calls the way a model would, by a format's `writing` tables.
+
+Owns the spelling of values and the nesting section > call > argument > value. It shares no line with the readers: the
+tables it expands are templates of what models write, not patterns of what readers accept. Knows no format by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from atom_spec.formats import Form, Writing
+from conformance.case import DrawnCall
+from conformance.templates import fill
+
+HEAD_CHARACTERS = 256
+"""How much of a region is read for its name (rule 6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """The choices that JSON and the templates leave to the model."""
+
+    literals: str = "json"
+    """`json` writes true, false, null; `python` writes True, False, None, as templates that print Python values do."""
+    separators: tuple[str, str] = (", ", ": ")
+    indent: int | None = None
+    ensure_ascii: bool = False
+
+    def json(self, value: Any) -> str:
+        """`value` as JSON text of this spelling."""
+        return json.dumps(value, separators=self.separators, indent=self.indent, ensure_ascii=self.ensure_ascii)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A written section; `name_due` is the offset by which its first call's name is readable, where that is early."""
+
+    text: str
+    name_due: int | None
+
+
+def write_section(
+    writing: Writing, form: Form, calls: Sequence[DrawnCall], spelling: Spelling, first_index: int
+) -> Section:
+    """Calls in one section. `first_index` is the first call's place in its message, counted from 0."""
+    written = [_write_call(writing, form, call, spelling, first_index + n) for n, call in enumerate(calls)]
+    section = fill(form.section, {"calls": form.call_separator.join(text for text, _ in written)})
+    within_call = written[0][1]
+    due = None if within_call is None else section.places["calls"] + within_call
+    return Section(section.text, due if due is not None and due <= HEAD_CHARACTERS else None)
+
+
+def wire_id(writing: Writing, call: DrawnCall, index: int) -> str | None:
+    """The id that the format's wire carries for the call at `index`; None where ids are made up on arrival."""
+    return fill(writing.id, {"name": call.name, "index": str(index + writing.index_base)}).text if writing.id else None
+
+
+def _write_call(
+    writing: Writing, form: Form, call: DrawnCall, spelling: Spelling, index: int
+) -> tuple[str, int | None]:
+    """The call's text, and where in it the first value begins, once the name has been written."""
+    if form.argument is None:
+        body, within_body = spelling.json(call.arguments), 1
+    else:
+        body, within_body = _write_arguments(writing, form, call.arguments, spelling)
+    holes = {
+        "name": call.name,
+        "arguments": body,
+        "index": str(index + writing.index_base),
+        "id": wire_id(writing, call, index) or "",
+    }
+    template = form.call if call.arguments or form.empty_call is None else form.empty_call
+    filled = fill(template, holes)
+    name_at = filled.places.get("name", filled.places.get("id"))
+    body_at = filled.places.get("arguments")
+    is_name_first = name_at is not None and body_at is not None and name_at < body_at
+    return filled.text, body_at + within_body if is_name_first and body and body_at is not None else None
+
+
+def _write_arguments(writing: Writing, form: Form, arguments: dict[str, Any], spelling: Spelling) -> tuple[str, int]:
+    """The arguments' text, and where the first value begins in it."""
+    assert form.argument is not None
+    filled = [fill(form.argument, _argument_holes(writing, key, value, spelling)) for key, value in arguments.items()]
+    return form.argument_separator.join(one.text for one in filled), filled[0].places["value"] if filled else 0
+
+
+def _argument_holes(writing: Writing, key: str, value: Any, spelling: Spelling) -> dict[str, str]:
+    return {
+        "key": key,
+        "value": write_value(writing, value, spelling),
+        "type": json_type(value),
+        "is_string": "true" if isinstance(value, str) else "false",
+    }
+
+
+def write_value(writing: Writing, value: Any, spelling: Spelling) -> str:
+    """One argument's value: strings raw or quoted, objects as JSON or as elements, literals in the spelling's
+    language.
+    """
+    how = writing.values[json_type(value)]
+    if how == ("elements",):
+        return _write_elements(writing, value, spelling)
+    if how == ("raw",):
+        return str(value)
+    if "python" in how and spelling.literals == "python" and not isinstance(value, dict | list):
+        return str(value)
+    return spelling.json(value)
+
+
+def _write_elements(writing: Writing, value: Any, spelling: Spelling) -> str:
+    """An object as one element a member, an array as one element an item."""
+    members = value.items() if isinstance(value, dict) else ((writing.item_key, item) for item in value)
+    return "".join(
+        fill(writing.element, {"key": key, "value": write_value(writing, member, spelling)}).text
+        for key, member in members
+    )
+
+
+def json_type(value: Any) -> str:
+    """The JSON type's name, which is also what typed wires write."""
+    if value is None:
+        return "null"
+    names = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
+    return names[type(value)]

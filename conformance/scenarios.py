@@ -1,0 +1,40 @@
+"""The families of cases, and what part of a subject's cases each one has.
+
+Owns what varies between scenarios; how a case is drawn is `draw_cases`' business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A family of cases. `share` is its part of a subject's cases; the shares of all scenarios sum to 1."""
+
+    name: str
+    share: float
+    has_calls: bool = False
+    is_declared: bool = True
+    has_tools: bool = True
+    is_suppressed: bool = False
+    has_quotes: bool = False
+    has_reasoning: bool = False
+    is_noise: bool = False
+
+    @property
+    def is_dispatched(self) -> bool:
+        """Whether the calls of these cases reach the client."""
+        return self.is_declared and not self.is_suppressed
+
+
+SCENARIOS = (
+    Scenario("calls", 0.35, has_calls=True),
+    Scenario("quoted openers", 0.15, has_calls=True, has_quotes=True),
+    Scenario("reasoning", 0.15, has_calls=True, has_reasoning=True),
+    Scenario("undeclared", 0.1, has_calls=True, is_declared=False),
+    Scenario("no tools", 0.05, has_calls=True, is_declared=False, has_tools=False),
+    Scenario("tool_choice none", 0.1, has_calls=True, is_suppressed=True),
+    Scenario("prose", 0.05),
+    Scenario("noise", 0.05, is_noise=True),
+)
