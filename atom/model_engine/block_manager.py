@@ -28,10 +28,12 @@ class BlockManager:
 
     @property
     def num_free(self) -> int:
+        """Blocks that no sequence holds, reusable ones included."""
         return len(self._vacant) + len(self._reusable)
 
     @property
     def num_used(self) -> int:
+        """Blocks that a sequence holds."""
         return self.num_blocks - self.num_free
 
     def blocks_for(self, num_tokens: int) -> int:

@@ -1,7 +1,7 @@
 """The API process's side of an engine: requests in, streams of token deltas out, and what happens when the engine dies.
 
-Owns the table of requests in flight. Knows neither text nor HTTP, and imports no tensor library: the engine's process is
-started by a dotted string.
+Owns the table of requests in flight. Knows neither text nor HTTP, and imports no tensor library: the engine's process
+is started by a dotted string.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from atom.model_engine.engine_process import ChildProcess
 from atom.model_engine.ipc import ClientSockets
 from atom.model_engine.messages import (
     AbortRequests,
-    EngineDead,
     EngineInfo,
     EngineReady,
     EngineRequest,
@@ -106,19 +105,23 @@ class ProcessEngineClient:
 
     @property
     def info(self) -> EngineInfo:
+        """As EngineClient."""
         if self._info is None:
             raise EngineDeadError(self._error)
         return self._info
 
     @property
     def is_alive(self) -> bool:
+        """As EngineClient."""
         return self._state == "serving"
 
     @property
     def pid(self) -> int | None:
+        """Process id of the engine, None before it starts."""
         return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
+        """As EngineClient."""
         if self._state != "new":
             raise RuntimeError("an engine client starts once")
         self._state = "starting"
@@ -139,6 +142,7 @@ class ProcessEngineClient:
         self._error = "the engine process ended"
 
     async def generate(self, request: EngineRequest) -> AsyncIterator[TokenDelta]:
+        """As EngineClient."""
         if self._state != "serving":
             raise EngineDeadError(self._error)
         if request.request_id in self._streams:
@@ -154,10 +158,12 @@ class ProcessEngineClient:
                 self.abort(request.request_id)
 
     def abort(self, request_id: str) -> None:
+        """As EngineClient."""
         if self._state in ("serving", "stopping"):
             self._sockets.send(AbortRequests([request_id]))
 
     async def call(self, name: str, **arguments: str | int | float | bool | None) -> Any:
+        """As EngineClient."""
         if self._state != "serving":
             raise EngineDeadError(self._error)
         self._num_calls += 1
@@ -173,6 +179,7 @@ class ProcessEngineClient:
         return None if reply.result is None else json.loads(reply.result)
 
     async def shutdown(self, drain_timeout: float = 0.0) -> None:
+        """As EngineClient."""
         if self._state == "serving":
             self._state = "stopping"
             self._error = "the engine is shutting down"

@@ -28,7 +28,8 @@ from atom.model_engine.messages import (
     UtilityCall,
     UtilityReply,
 )
-from atom.model_engine.scheduler import Scheduler, SchedulerLimits, UnservableRequest
+from atom.model_engine.scheduler import Scheduler, UnservableRequest
+from atom.model_engine.scheduler_limits import SchedulerLimits
 from atom.model_engine.sequence import Sequence
 from atom.model_engine.throughput_log import ThroughputLog
 
@@ -43,10 +44,13 @@ IN_PROCESS_EXECUTOR = "atom.model_engine.executor.in_process:InProcessExecutor"
 class EngineCore:
     """A scheduler and an executor, stepped by the caller."""
 
-    def __init__(self, executor: Executor, info: EngineInfo, scheduler: Scheduler) -> None:
+    def __init__(
+        self, executor: Executor, info: EngineInfo, scheduler: Scheduler, log: ThroughputLog | None = None
+    ) -> None:
         self.executor = executor
         self.info = info
         self.scheduler = scheduler
+        self._log = log
         self._pending: list[TokenDelta] = []
         self._step = self._step_overlapped if executor.max_in_flight > 1 else self._step_plain
 
@@ -64,7 +68,8 @@ class EngineCore:
                 delay_factor=config.scheduler_delay_factor,
             )
             blocks = BlockManager(space.num_blocks, space.block_size, config.enable_prefix_caching)
-            return cls(running, info, Scheduler(limits, blocks))
+            log = ThroughputLog(config.throughput_log_interval) if config.enable_log_stats else None
+            return cls(running, info, Scheduler(limits, blocks), log)
         except BaseException:
             running.shutdown()
             raise
@@ -74,14 +79,19 @@ class EngineCore:
         """Whether `step` has anything to do before another request comes."""
         return self.scheduler.has_unfinished or self.scheduler.num_in_flight > 0 or bool(self._pending)
 
-    def add(self, request: EngineRequest) -> Sequence | None:
-        """Queue a request. One that can never run gets an error delta with the next step instead (None)."""
-        try:
-            check_token_ids(request, self.info.vocab_size)
-            return self.scheduler.add(request)
-        except UnservableRequest as error:
-            self._pending.append(TokenDelta(request.request_id, [], "error", error=str(error)))
-            return None
+    def add(self, request: EngineRequest) -> Sequence:
+        """Queue a request. UnservableRequest when it can never run, ValueError when its id is in use."""
+        self.check(request)
+        return self.scheduler.add(request)
+
+    def check(self, request: EngineRequest) -> None:
+        """UnservableRequest when the request can never run here."""
+        check_token_ids(request, self.info.vocab_size)
+        self.scheduler.check_length(request)
+
+    def refuse(self, request_id: str, error: str) -> None:
+        """Answer a request that can not be queued with an error delta, which comes with the next step."""
+        self._pending.append(TokenDelta(request_id, [], "error", error=error))
 
     def abort(self, request_ids: list[str]) -> None:
         """End sequences now; unknown ids are ignored. Their last delta comes with the next step."""
@@ -93,7 +103,10 @@ class EngineCore:
     def step(self) -> list[TokenDelta]:
         """One turn of the loop; an empty list when no result was due."""
         pending = self.take_pending()
-        return pending + self._step() if pending else self._step()
+        deltas = pending + self._step() if pending else self._step()
+        if self._log is not None and deltas:
+            self._log.step(self.stats())
+        return deltas
 
     def take_pending(self) -> list[TokenDelta]:
         """The deltas of refused and aborted requests since the last step."""
@@ -118,6 +131,7 @@ class EngineCore:
         return self.scheduler.apply(self.executor.collect())
 
     def stats(self) -> EngineStats:
+        """Gauges and counters as they stand."""
         return self.scheduler.stats()
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
@@ -125,13 +139,14 @@ class EngineCore:
         return self.executor.call(name, arguments)
 
     def shutdown(self) -> None:
+        """Release the device."""
         self.executor.shutdown()
 
 
 def check_token_ids(request: EngineRequest, vocab_size: int) -> None:
     """UnservableRequest when the request names a token that the model does not have."""
     ids = request.prompt_token_ids
-    if ids and not (0 <= min(ids) and max(ids) < vocab_size):
+    if ids and (min(ids) < 0 or max(ids) >= vocab_size):
         wrong = next(token for token in ids if not 0 <= token < vocab_size)
         raise UnservableRequest(f"token id {wrong} of the prompt is outside the vocabulary of {vocab_size}")
     for token in request.sampling.logit_bias or ():
@@ -154,8 +169,7 @@ def run(config: Any, executor: str, addresses: EngineAddresses) -> None:
         sockets.send(EngineReady(core.info))
         gc.collect()
         gc.freeze()  # what the start built lives as long as the process; later collections need not walk it
-        log = ThroughputLog(config.throughput_log_interval) if config.enable_log_stats else None
-        serve(core, sockets, log)
+        serve(core, sockets)
     except Exception as error:
         logger.exception("the engine failed")
         sockets.send(EngineDead(describe(error)))
@@ -165,7 +179,7 @@ def run(config: Any, executor: str, addresses: EngineAddresses) -> None:
         sockets.close()
 
 
-def serve(core: EngineCore, sockets: EngineSockets, log: ThroughputLog | None = None) -> None:
+def serve(core: EngineCore, sockets: EngineSockets) -> None:
     """Step the engine over the sockets' messages; returns after a Shutdown."""
     deadline: float | None = None
     while True:
@@ -184,15 +198,15 @@ def serve(core: EngineCore, sockets: EngineSockets, log: ThroughputLog | None = 
             return
         deltas = core.step()
         if deltas:
-            stats = core.stats()
-            sockets.send(StepOutput(deltas, stats))
-            if log is not None:
-                log.step(stats)
+            sockets.send(StepOutput(deltas, core.stats()))
 
 
 def _handle(core: EngineCore, sockets: EngineSockets, message: EngineRequest | AbortRequests | UtilityCall) -> None:
     if isinstance(message, EngineRequest):
-        core.add(message)
+        try:
+            core.add(message)
+        except ValueError as error:
+            core.refuse(message.request_id, str(error))
     elif isinstance(message, AbortRequests):
         core.abort(message.request_ids)
     else:

@@ -1,13 +1,14 @@
 """A process of its own for the engine: how it starts, and that it never outlives its parent.
 
-The child runs `python -m atom.model_engine.engine_process`, reads what to do from its standard input, and keeps that pipe
-as its lifeline: the pipe closes when the parent is gone, whatever it died of. On Linux the kernel is asked as well.
+The child runs `python -m atom.model_engine.engine_process`, reads what to do from its standard input, and keeps that
+pipe as its lifeline: it closes when the parent is gone, whatever that died of. On Linux the kernel is asked as well.
 Nothing of the parent's main module is imported, so a user's script needs no guard and the child starts quickly. Knows
 neither messages nor the engine: what runs is named by a dotted string.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import logging
@@ -40,29 +41,28 @@ class ChildProcess:
         threading.Thread(target=self._watch, args=(on_exit,), name="engine-watch", daemon=True).start()
         assert self._process.stdin is not None  # for the type checker: stdin=PIPE
         self._lifeline = self._process.stdin
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it died at once; `on_exit` says so
             self._lifeline.write(_LENGTH.pack(len(payload)) + payload)
             self._lifeline.flush()
-        except BrokenPipeError:  # it died at once; `on_exit` says so
-            pass
 
     @property
     def pid(self) -> int:
+        """Its process id."""
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
+        """Whether it has not exited yet."""
         return not self._exited.is_set()
 
     def kill(self) -> None:
+        """End it at once; nothing happens when it has ended already."""
         self._process.kill()
 
     def close(self) -> None:
         """Let go of a process that has ended."""
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self._lifeline.close()
-        except BrokenPipeError:
-            pass
 
     def _watch(self, on_exit: Callable[[int], None]) -> None:
         code = self._process.wait()

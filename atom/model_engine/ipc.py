@@ -41,7 +41,7 @@ class ClientSockets:
         self._to_engine = _socket(self._context, zmq.PUSH)
         self._from_engine = _socket(self._context, zmq.PULL)
         self.addresses = self._bind()
-        self.fd: int = self._from_engine.getsockopt(zmq.FD)
+        self.fd: int = self._from_engine.fileno()
 
     def _bind(self) -> EngineAddresses:
         """Unix sockets in a folder that only this user can enter; loopback TCP where there are none."""
@@ -58,6 +58,7 @@ class ClientSockets:
         return EngineAddresses(*(f"tcp://127.0.0.1:{port}" for port in ports))
 
     def send(self, message: ToEngine) -> None:
+        """Queue a message for the engine; never waits."""
         self._to_engine.send(_encode(message), zmq.NOBLOCK)
 
     def receive_all(self) -> Iterator[FromEngine]:
@@ -65,6 +66,7 @@ class ClientSockets:
         return (_decode_from_engine(frame) for frame in _frames(self._from_engine))
 
     def close(self) -> None:
+        """Close at once; what was not delivered is dropped."""
         self._to_engine.close(linger=0)
         self._from_engine.close(linger=0)
         self._context.term()
@@ -83,6 +85,7 @@ class EngineSockets:
         self._from_engine.connect(addresses.from_engine)
 
     def send(self, message: FromEngine) -> None:
+        """Queue a message for the API process; never waits."""
         self._from_engine.send(_encode(message), zmq.NOBLOCK)
 
     def receive_all(self) -> Iterator[ToEngine]:

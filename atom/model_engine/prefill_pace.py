@@ -1,4 +1,7 @@
-"""When a waiting prompt may start: at once, or held back by --scheduler-delay-factor. Knows nothing of blocks or slots."""
+"""When a waiting prompt may start: at once, or held back by --scheduler-delay-factor.
+
+Knows times only, neither blocks nor slots.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ class PrefillPace:
         self._last_duration = 0.0
 
     def step_begins(self, has_prefill: bool) -> None:
+        """A step is put together now; times the prefill step before it."""
         if not self.factor:
             return
         now = self._clock()
@@ -26,6 +30,7 @@ class PrefillPace:
         self._began, self._had_prefill = now, has_prefill
 
     def may_start(self, waiting: WaitingQueue, num_running: int) -> bool:
+        """Whether the first waiting prompt may start in this step."""
         if not self.factor or not num_running or not len(waiting):
             return True
         return self._clock() - waiting.oldest_arrival() > self.factor * self._last_duration

@@ -72,6 +72,7 @@ class PrefixCache:
         return len(self._by_block)
 
     def holds(self, block_id: int) -> bool:
+        """Whether the block is published."""
         return block_id in self._by_block
 
     def match(self, hashes: PrefixHashes, num_blocks: int) -> list[CachedBlock]:

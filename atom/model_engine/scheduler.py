@@ -1,9 +1,9 @@
 """What runs in the next step, and what a step's result means for the sequences.
 
-One step mixes decodes and prefill chunks under a token budget, decodes first. Numbers of running sequences live in numpy
-arrays indexed by slot, so that a decode costs next to no Python of its own; lists of sequences are rebuilt only when one
-joins or leaves. Knows neither the device nor processes: `schedule` may run ahead of `apply`, since every length that it
-needs follows from what it scheduled before.
+One step mixes decodes and prefill chunks under a token budget, decodes first. Numbers of running sequences live in
+numpy arrays indexed by slot, so that a decode costs next to no Python of its own; lists of sequences are rebuilt only
+when one joins or leaves (`make bench PART=scheduler`: 0.8 to 1.5 us a sequence and step at 256). Knows neither the
+device nor processes: `schedule` may run ahead of `apply`, as all lengths that it needs follow from what it scheduled.
 
 `decode_len` is 1, or 1 + k when a drafter proposes k tokens: a decode row then takes so many tokens, and `apply` gives
 back what was not accepted.
@@ -14,12 +14,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 
 from atom.model_engine.batch import Int32Array, ScheduledBatch, SlotAdmission, StepResult
+from atom.model_engine.batch_assembly import NO_TOKENS, Chunk, DecodeRows, assemble, slots_of
 from atom.model_engine.block_manager import BlockManager
 from atom.model_engine.messages import EngineRequest, EngineStats, TokenDelta
 from atom.model_engine.prefill_pace import PrefillPace
@@ -29,22 +29,9 @@ from atom.model_engine.sequence import Sequence, SequenceStatus, stop_ids_for
 from atom.model_engine.slots import SlotTable
 from atom.model_engine.waiting_queue import WaitingQueue
 
-NO_TOKENS: Int32Array = np.empty(0, dtype=np.int32)
-NO_BLOCKS: Int32Array = np.empty((0, 3), dtype=np.int32)
-
 
 class UnservableRequest(ValueError):
     """The request can never run here; the message says why, for its sender."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A prefill row: tokens [start, start + length) of the sequence."""
-
-    sequence: Sequence
-    start: int
-    length: int
-    samples: bool
 
 
 class Scheduler:
@@ -82,7 +69,7 @@ class Scheduler:
         """Queue a request. UnservableRequest when it can never run, ValueError when its id is taken."""
         if request.request_id in self.sequences:
             raise ValueError(f"request id {request.request_id!r} is already in use")
-        self._check_length(request)
+        self.check_length(request)
         sampling = request.sampling
         seed = self._random.getrandbits(63) if sampling.seed is None else sampling.seed
         stop_ids = stop_ids_for(sampling, self.limits.eos_token_ids)
@@ -92,7 +79,8 @@ class Scheduler:
         self._waiting.push(sequence)
         return sequence
 
-    def _check_length(self, request: EngineRequest) -> None:
+    def check_length(self, request: EngineRequest) -> None:
+        """UnservableRequest when the prompt has no tokens or more than can ever be held."""
         length, limits = len(request.prompt_token_ids), self.limits
         if not length:
             raise UnservableRequest("the prompt is empty")
@@ -134,8 +122,7 @@ class Scheduler:
         self.blocks.release(sequence)
         self._slots.give_back(sequence)
         if sequence.is_decoding:
-            sequence.is_decoding = False
-            self._decodes_changed = True
+            self._stop_decoding(sequence)
         elif sequence in self._prefills:
             self._prefills.remove(sequence)
 
@@ -156,7 +143,7 @@ class Scheduler:
         """The next batch; None when nothing can run before a result is applied or a request comes."""
         num_preempted = self.counters.preemptions
         decodes, slots, new_blocks = self._reserve_decodes()
-        context_lens, query_lens = self._take_decodes(slots)
+        context_lens, query_lens = self._take_decodes(decodes, slots)
         num_decode_tokens = int(query_lens.sum()) if self.limits.decode_len > 1 else len(slots)
         budget = self.limits.max_num_batched_tokens - num_decode_tokens
         admissions: list[SlotAdmission] = []
@@ -165,28 +152,10 @@ class Scheduler:
         self._pace.step_begins(has_prefill=bool(chunks))
         if not decodes and not chunks:
             return None
-        samples = self._all_sample[: len(slots)]
-        token_ids = NO_TOKENS
-        if chunks:
-            decodes = decodes + [chunk.sequence for chunk in chunks]
-            slots = _join(slots, [chunk.sequence.slot for chunk in chunks])
-            context_lens = _join(context_lens, [chunk.start for chunk in chunks])
-            query_lens = _join(query_lens, [chunk.length for chunk in chunks])
-            samples = np.concatenate((samples, np.array([chunk.samples for chunk in chunks], dtype=np.bool_)))
-            token_ids = np.concatenate([_tokens_of(chunk) for chunk in chunks])
-        batch = ScheduledBatch(
-            step=self.counters.steps,
-            slots=slots,
-            query_lens=query_lens,
-            context_lens=context_lens,
-            samples=samples,
-            num_decodes=len(decodes) - len(chunks),
-            prefill_token_ids=token_ids,
-            new_blocks=np.array(new_blocks, dtype=np.int32) if new_blocks else NO_BLOCKS,
-            admissions=admissions,
-        )
+        rows = DecodeRows(slots, query_lens, context_lens, self._all_sample[: len(slots)])
+        batch = assemble(self.counters.steps, rows, chunks, new_blocks, admissions)
         self.counters.steps += 1
-        self._in_flight.append((batch, decodes))
+        self._in_flight.append((batch, decodes + [chunk.sequence for chunk in chunks] if chunks else decodes))
         return batch
 
     def _reserve_decodes(self) -> tuple[list[Sequence], Int32Array, list[tuple[int, int, int]]]:
@@ -212,21 +181,22 @@ class Scheduler:
                 is_preempting = True
         if is_preempting:
             decodes = [sequence for sequence in decodes if sequence.slot >= 0]
-            slots = _slots_of(decodes)
+            slots = slots_of(decodes)
         return decodes, slots, [(seq.slot, index, block) for seq, index, block in grown if seq.slot >= 0]
 
-    def _take_decodes(self, slots: Int32Array) -> tuple[Int32Array, Int32Array]:
+    def _take_decodes(self, decodes: list[Sequence], slots: Int32Array) -> tuple[Int32Array, Int32Array]:
         """Count the decodes of this step as scheduled; returns their context_lens and query_lens."""
         table = self._slots
         context_lens = table.num_computed[slots]
         query_lens = self._ones[: len(slots)]
         if self.limits.decode_len > 1:
-            query_lens = np.minimum(self.limits.decode_len, table.max_length[slots] - context_lens)
+            # Steps in flight count with all their tokens, so that context_lens may be above the true ones.
+            query_lens = np.clip(table.max_length[slots] - context_lens, 1, self.limits.decode_len)
         table.num_computed[slots] += query_lens
         samples_left = table.samples_left[slots] - 1
         table.samples_left[slots] = samples_left
-        for slot in slots[samples_left <= 0].tolist():
-            self._stop_decoding(table.sequences[slot])
+        for row in np.flatnonzero(samples_left <= 0).tolist():
+            self._stop_decoding(decodes[row])
         return context_lens, query_lens
 
     def _take_prefills(self, budget: int, admissions: list[SlotAdmission], may_admit: bool) -> list[Chunk]:
@@ -239,10 +209,10 @@ class Scheduler:
         if not may_admit or not self._pace.may_start(self._waiting, self._slots.num_taken):
             return chunks
         while budget > 0 and self._slots.num_free:
-            sequence = self._admit_first(admissions)
-            if sequence is None:
+            admitted = self._admit_first(admissions)
+            if admitted is None:
                 break
-            chunks.append(self._take_chunk(sequence, budget))
+            chunks.append(self._take_chunk(admitted, budget))
             budget -= chunks[-1].length
         return chunks
 
@@ -295,15 +265,15 @@ class Scheduler:
                 self._decodes_changed = True
         return Chunk(sequence, start, length, samples)
 
-    def _stop_decoding(self, sequence: Sequence | None) -> None:
-        if sequence is not None and sequence.is_decoding:
+    def _stop_decoding(self, sequence: Sequence) -> None:
+        if sequence.is_decoding:
             sequence.is_decoding = False
             self._decodes_changed = True
 
     def _refresh_decodes(self) -> None:
         if self._decodes_changed:
             self._decodes = [sequence for sequence in self._decodes if sequence.is_decoding]
-            self._decode_slots = _slots_of(self._decodes)
+            self._decode_slots = slots_of(self._decodes)
             self._decodes_changed = False
 
     # ---- a step's result
@@ -350,13 +320,16 @@ class Scheduler:
 
     @property
     def num_in_flight(self) -> int:
+        """Steps that are scheduled and whose result is not applied."""
         return len(self._in_flight)
 
     @property
     def has_unfinished(self) -> bool:
+        """Whether any sequence waits or runs."""
         return bool(self.sequences)
 
     def stats(self) -> EngineStats:
+        """Gauges and counters as they stand."""
         blocks, counters = self.blocks, self.counters
         return EngineStats(
             num_running=self._slots.num_taken,
@@ -375,15 +348,3 @@ class Scheduler:
             draft_tokens=counters.draft_tokens,
             accepted_tokens=counters.accepted_tokens,
         )
-
-
-def _slots_of(sequences: list[Sequence]) -> Int32Array:
-    return np.fromiter([sequence.slot for sequence in sequences], dtype=np.int32, count=len(sequences))
-
-
-def _join(decodes: Int32Array, prefills: list[int]) -> Int32Array:
-    return np.concatenate((decodes, np.array(prefills, dtype=np.int32)))
-
-
-def _tokens_of(chunk: Chunk) -> Int32Array:
-    return np.array(chunk.sequence.token_ids[chunk.start : chunk.start + chunk.length], dtype=np.int32)

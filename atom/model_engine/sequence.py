@@ -59,7 +59,9 @@ class Sequence:
         "was_admitted",
     )
 
-    def __init__(self, request: EngineRequest, order: int, stop_ids: frozenset[int], length_limit: int, seed: int):
+    def __init__(
+        self, request: EngineRequest, order: int, stop_ids: frozenset[int], length_limit: int, seed: int
+    ) -> None:
         sampling = request.sampling
         self.request_id = request.request_id
         self.token_ids: list[int] = list(request.prompt_token_ids)
@@ -89,14 +91,17 @@ class Sequence:
 
     @property
     def output_token_ids(self) -> list[int]:
+        """The generated tokens."""
         return self.token_ids[self.num_prompt_tokens :]
 
     @property
     def num_output_tokens(self) -> int:
+        """How many tokens were generated."""
         return len(self.token_ids) - self.num_prompt_tokens
 
     @property
     def is_finished(self) -> bool:
+        """Whether it has ended and holds nothing."""
         return self.status is SequenceStatus.FINISHED
 
     @property

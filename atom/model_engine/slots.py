@@ -28,10 +28,12 @@ class SlotTable:
 
     @property
     def num_free(self) -> int:
+        """Slots without a sequence."""
         return len(self._free)
 
     @property
     def num_taken(self) -> int:
+        """Slots with a sequence."""
         return len(self.sequences) - len(self._free)
 
     def take(self, sequence: Sequence, num_computed: int, capacity: int) -> int:
@@ -46,6 +48,7 @@ class SlotTable:
         return slot
 
     def give_back(self, sequence: Sequence) -> None:
+        """The sequence leaves its slot."""
         self.sequences[sequence.slot] = None
         self._free.append(sequence.slot)
         sequence.slot = -1

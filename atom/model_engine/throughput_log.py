@@ -30,7 +30,7 @@ class ThroughputLog:
         prompt = stats.prompt_tokens - before.prompt_tokens
         cached = stats.cached_prompt_tokens - before.cached_prompt_tokens
         logger.info(
-            "prompt %.1f tok/s, generation %.1f tok/s, running %d, waiting %d, KV cache %.1f%%, prefix cache hits %.1f%%",
+            "prompt %.1f tok/s, generation %.1f tok/s, running %d, waiting %d, KV cache %.1f%%, prefix hits %.1f%%",
             (prompt - cached) / elapsed,
             (stats.generation_tokens - before.generation_tokens) / elapsed,
             stats.num_running,

@@ -25,6 +25,7 @@ class TokenStream:
         self._reader: asyncio.Future[None] | None = None
 
     def put(self, delta: TokenDelta) -> None:
+        """Add a delta and wake the reader."""
         self._deltas.append(delta)
         self._wake()
 

@@ -21,9 +21,11 @@ class WaitingQueue:
         return len(self._heap) - self._num_left
 
     def push(self, sequence: Sequence) -> None:
+        """Add a waiting sequence."""
         heapq.heappush(self._heap, (sequence.priority, sequence.order, sequence))
 
     def first(self) -> Sequence | None:
+        """The sequence whose turn it is, None when none waits."""
         heap = self._heap
         while heap and heap[0][2].status is not SequenceStatus.WAITING:
             heapq.heappop(heap)
