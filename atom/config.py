@@ -15,6 +15,7 @@ from typing import Any
 
 from atom_spec.settings import SETTINGS
 
+from atom.envs import default_of
 from atom.generation_defaults import GenerationDefaults, read_eos_token_ids, read_generation_defaults
 from atom.hf_config import HFConfig, ModelConfigError
 from atom.model_folder import find_model, read_json_object
@@ -137,7 +138,7 @@ def check_settings(given: dict[str, Any]) -> dict[str, Any]:
             )
     values: dict[str, Any] = {}
     for name, setting in ENGINE_SETTINGS.items():
-        value = given.get(name, setting.default)
+        value = given[name] if name in given else default_of(setting)
         try:
             values[name] = check_value(setting, value)
         except ValueError as error:
@@ -181,11 +182,9 @@ def _resolve_dtype(asked: str, hf: HFConfig) -> str:
 
 def _resolve_max_model_len(asked: int | None, hf: HFConfig) -> int:
     longest = hf.max_context
-    if asked is None:
-        return longest
-    if asked > longest:
-        logger.warning("--max-model-len %d is more than the model was made for, running with %d", asked, longest)
-    return min(asked, longest)
+    if asked is not None and asked > longest:
+        raise ValueError(f"--max-model-len {asked}: the model was made for at most {longest} tokens")
+    return asked or longest
 
 
 def _resolve_chat_template(given: str | None) -> Path | str | None:
