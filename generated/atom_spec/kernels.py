@@ -145,7 +145,7 @@ OPERATIONS: dict[str, Operation] = {
     "qkv_rope_write": Operation(
         name="qkv_rope_write",
         group="attention",
-        summary="Split a fused projection, norm q and k by head where weights are given, rotate them, and write k and v into the cache.",
+        summary="Split a fused projection, norm each head of q and k where a weight is given, rotate them, and write k and v into the cache.",
         arguments=(
             Argument(
                 name="qkv",
@@ -155,8 +155,13 @@ OPERATIONS: dict[str, Operation] = {
                 in_place=True,
                 help="may be overwritten",
             ),
-            Argument(name="q_norm", type="tensor or None", shape=("D",), dtypes=("float",)),
-            Argument(name="k_norm", type="tensor or None", shape=("D",), dtypes=("float",)),
+            Argument(
+                name="qk_norm",
+                type="tensor or None",
+                shape=("HQ+HK", "D"),
+                dtypes=("float",),
+                help="the weight of each head's RMSNorm",
+            ),
             Argument(name="eps", type="float"),
             Argument(
                 name="cos_sin",
@@ -178,7 +183,9 @@ OPERATIONS: dict[str, Operation] = {
             Argument(name="num_kv_heads", type="int"),
         ),
         returns=Argument(
-            name="returns", type="object", help="q [T, HQ, D], k [T, HK, D], v [T, HK, D], after norm and rotation"
+            name="returns",
+            type="object",
+            help="q [T, HQ, D], k [T, HK, D], v [T, HK, D] after norm and rotation; may be views of qkv",
         ),
     ),
     "attention_decode": Operation(

@@ -152,9 +152,9 @@ def _page(data: dict[str, Any]) -> str:
     text = markdown_header("spec/kernels.yaml")
     text += "# Kernel operations\n\n"
     text += (
-        "A layer asks for an operation by name; `atom/model_ops/kernels/table.py` maps operation and backend to a function, "
-        "and\n`select.py` chooses once at start. `ATOM_KERNELS=op=backend,...` chooses by hand. A backend that lacks an "
-        "operation is\npassed over in the order below; the choice is logged.\n\n"
+        "A layer asks for an operation by name; `atom/model_ops/kernels/table.py` maps operation and backend to a\n"
+        "function, and `select.py` chooses once at start. `ATOM_KERNELS=op=backend,...` chooses by hand. A backend\n"
+        "that lacks an operation is passed over in the order below; the choice is logged.\n\n"
     )
     rows = [(f"`{name}`", " -> ".join(f"`{b}`" for b in order)) for name, order in data["platforms"].items()]
     text += markdown_table(("platform", "order"), rows) + "\n"

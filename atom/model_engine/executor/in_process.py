@@ -1,0 +1,87 @@
+"""An executor that runs the model in this process, in a thread of its own.
+
+The thread owns everything that touches tensors; batches reach it in order. `launch` therefore returns at once, and the
+caller schedules the next step while this one runs (torch releases the interpreter's lock inside its operations).
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from atom.config import Config
+from atom.model_engine.batch import ScheduledBatch, StepResult
+from atom.model_engine.executor.base import CacheSpace, Executor
+from atom.model_engine.messages import EngineInfo
+
+if TYPE_CHECKING:
+    from atom.model_engine.model_runner import ModelRunner
+
+_Task = tuple[Callable[[], Any], Future[Any]]
+
+
+class InProcessExecutor(Executor):
+    """One device, one worker thread."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._runner: ModelRunner | None = None
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._launched: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._worker = threading.Thread(target=self._work, name="model-runner", daemon=True)
+        self._is_shut_down = False
+
+    def start(self) -> tuple[EngineInfo, CacheSpace]:
+        self._worker.start()
+        return self._submit(self._load).result()
+
+    def _load(self) -> tuple[EngineInfo, CacheSpace]:
+        # torch takes a second to import, and only the worker needs it.
+        from atom.model_engine.model_runner import ModelRunner
+
+        self._runner = ModelRunner(self._config)
+        self._runner.warm_up()
+        return self._runner.info(), self._runner.space
+
+    def launch(self, batch: ScheduledBatch) -> None:
+        self._launched.put(self._submit(lambda: self._started.run(batch)))
+
+    def collect(self) -> StepResult:
+        # The copy to the host is made by the caller, while the worker is at the next step.
+        result: StepResult = self._launched.get().result().result()
+        return result
+
+    def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> str:
+        raise ValueError(f"the executor has no operation {name!r}")
+
+    def shutdown(self) -> None:
+        if self._is_shut_down:
+            return
+        self._is_shut_down = True
+        if self._worker.is_alive():
+            self._tasks.put(None)
+            self._worker.join()
+        self._runner = None
+
+    @property
+    def _started(self) -> ModelRunner:
+        if self._runner is None:
+            raise RuntimeError("the executor was not started, or has been shut down")
+        return self._runner
+
+    def _submit(self, function: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._tasks.put((function, future))
+        return future
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            function, future = task
+            try:
+                future.set_result(function())
+            except BaseException as error:
+                future.set_exception(error)
+            del task, function, future

@@ -1,0 +1,112 @@
+"""The runner's persistent state of every slot, and a step's inputs made from it.
+
+A slot keeps its last sampled token, its block table and its sampling parameters on the device, so that a step needs from
+the host only what the scheduler changed, and a decode can be launched before the step that makes its input has ended.
+Shapes: S slots, T tokens, B rows, M blocks of the longest row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from atom.model_engine.batch import ScheduledBatch
+from atom.model_engine.sampling_state import SamplingState
+from atom.model_ops.step import StepInputs
+
+
+@dataclass(frozen=True, slots=True)
+class SampledRows:
+    """The rows of a step that sample. rows: their indices in the batch; slots; last_tokens: index of each row's last token
+    in the flat batch; num_outputs: tokens that its sequence has generated before this step's.
+    """
+
+    rows: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    last_tokens: NDArray[np.int64]
+    num_outputs: NDArray[np.int64]
+
+
+class InputBatch:
+    """State of S slots on `device`."""
+
+    def __init__(
+        self, num_slots: int, max_blocks: int, block_size: int, sampling: SamplingState, device: torch.device
+    ) -> None:
+        self.block_size = block_size
+        self.sampling = sampling
+        self.device = device
+        self.last_tokens = torch.zeros(num_slots, dtype=torch.int64, device=device)
+        self.block_tables = torch.zeros(num_slots, max_blocks, dtype=torch.int32, device=device)
+        self.prompt_lens = np.zeros(num_slots, dtype=np.int64)
+        self.prompts: dict[int, list[int]] = {}
+
+    def apply(self, batch: ScheduledBatch) -> None:
+        """Take over what the scheduler changed: admissions, then appended blocks."""
+        for admission in batch.admissions:
+            slot = admission.slot
+            blocks = torch.tensor(admission.block_ids, dtype=torch.int32)
+            self.block_tables[slot, : len(blocks)] = blocks.to(self.device)
+            self.prompt_lens[slot] = admission.num_prompt_tokens
+            self.prompts[slot] = admission.token_ids[: admission.num_prompt_tokens]
+            self.sampling.admit(admission)
+        if len(batch.new_blocks):
+            slots, indices, blocks = self._upload(batch.new_blocks.astype(np.int64).T.copy())
+            self.block_tables[slots, indices] = blocks.to(torch.int32)
+
+    def inputs(self, batch: ScheduledBatch) -> StepInputs:
+        """The step's tensors; `apply` comes first."""
+        num_decodes = batch.num_decodes
+        query_lens, context_lens = batch.query_lens, batch.context_lens
+        num_decode_tokens = int(query_lens[:num_decodes].sum())
+        if num_decode_tokens != num_decodes:
+            raise NotImplementedError("draft tokens arrive with speculative decoding")
+        blocks = -(-(context_lens + query_lens) // self.block_size)
+        slots = self._upload(batch.slots.astype(np.int64))
+        tables = self.block_tables[:, : int(blocks.max())].index_select(0, slots)
+        if num_decodes == batch.num_rows:
+            positions = self._upload(context_lens.astype(np.int64))
+            token_ids = self.last_tokens.index_select(0, slots)
+            in_block = tables.gather(1, (positions // self.block_size).unsqueeze(1)).squeeze(1)
+        else:
+            rows, where = flat_positions(query_lens, context_lens)
+            positions = self._upload(where)
+            known = self._upload(batch.prefill_token_ids.astype(np.int64))
+            token_ids = torch.cat((self.last_tokens.index_select(0, slots[:num_decodes]), known))
+            in_block = tables[self._upload(rows), positions // self.block_size]
+        slot_mapping = in_block.to(torch.int64) * self.block_size + positions % self.block_size
+        return StepInputs(
+            token_ids=token_ids,
+            positions=positions,
+            slot_mapping=slot_mapping,
+            block_tables=tables,
+            context_lens=context_lens,
+            query_lens=query_lens,
+            num_decodes=num_decodes,
+            num_decode_tokens=num_decode_tokens,
+            block_size=self.block_size,
+        )
+
+    def sampled_rows(self, batch: ScheduledBatch) -> SampledRows:
+        """Which rows sample, from which tokens."""
+        rows = np.flatnonzero(batch.samples)
+        ends = np.cumsum(batch.query_lens, dtype=np.int64)
+        slots = batch.slots[rows].astype(np.int64)
+        lens = (batch.context_lens + batch.query_lens)[rows].astype(np.int64)
+        return SampledRows(rows, slots, ends[rows] - 1, lens - self.prompt_lens[slots])
+
+    def _upload(self, array: NDArray[np.int64]) -> torch.Tensor:
+        return torch.from_numpy(array).to(self.device, non_blocking=True)
+
+
+def flat_positions(
+    query_lens: NDArray[np.int32], context_lens: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row and position of every token of the flat batch, both [T]."""
+    lens = query_lens.astype(np.int64)
+    rows = np.repeat(np.arange(len(lens)), lens)
+    starts = np.cumsum(lens) - lens
+    return rows, np.arange(int(lens.sum())) - starts[rows] + context_lens[rows]

@@ -1,0 +1,242 @@
+"""Runs the model over scheduled batches on one device.
+
+Owns the order of a step: state, inputs, forward, logits, sampling, log probabilities. Everything stays on the device until
+`StepOutput.result` is asked for. Knows nothing of requests, sequences or processes.
+Shapes: B rows, R rows that sample, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from atom.config import Config
+from atom.model_engine import kv_cache
+from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
+from atom.model_engine.executor.base import CacheSpace
+from atom.model_engine.input_batch import InputBatch, SampledRows
+from atom.model_engine.messages import EngineInfo, TokenLogprobs
+from atom.model_engine.sampling_state import OFF, SamplingState
+from atom.model_loader.loader import load_model
+from atom.model_ops.context import BuildContext
+from atom.model_ops.kernels.select import select_kernels
+from atom.model_ops.logits_edits import add_bias, apply_penalties, forbid
+from atom.model_ops.logprobs import Logprobs, token_logprobs
+from atom.model_ops.sampler import RandomRows, Sampler
+from atom.models.registry import build_model
+from atom.sampling_params import SamplingParams
+
+# Positions whose prompt logprobs are computed at once: logits of a whole chunk would not fit.
+_PROMPT_SLICE = 256
+
+
+@dataclass(slots=True)
+class StepOutput:
+    """What a step left on the device. rows [R]: rows that sampled; tokens [R]."""
+
+    step: int
+    num_rows: int
+    rows: np.ndarray
+    tokens: torch.Tensor
+    logprobs: list[tuple[list[int], list[int], Logprobs]] = field(default_factory=list)
+    prompt_logprobs: dict[int, list[tuple[int, Logprobs]]] = field(default_factory=dict)
+
+    def result(self) -> StepResult:
+        """Copy to the host; waits for the device."""
+        token_ids = np.zeros((self.num_rows, 1), dtype=np.int32)
+        num_tokens = np.zeros(self.num_rows, dtype=np.int32)
+        token_ids[self.rows, 0] = self.tokens.cpu().numpy()
+        num_tokens[self.rows] = 1
+        logprobs = {}
+        for rows, limits, values in self.logprobs:
+            for row, entry in zip(rows, to_messages(values, limits), strict=True):
+                logprobs[row] = [entry]
+        prompts = {
+            row: [entry for limit, values in slices for entry in to_messages(values, [limit] * len(values.token_ids))]
+            for row, slices in self.prompt_logprobs.items()
+        }
+        return StepResult(self.step, token_ids, num_tokens, logprobs, prompts)
+
+
+def to_messages(values: Logprobs, limits: list[int]) -> list[TokenLogprobs]:
+    """One message a position; limits: how many alternatives each wants."""
+    columns = (values.token_ids, values.logprobs, values.ranks, values.top_ids, values.top_logprobs)
+    lists = (column.tolist() for column in columns)
+    return [
+        TokenLogprobs(token, logprob, rank, ids[:limit], tops[:limit])
+        for limit, token, logprob, rank, ids, tops in zip(limits, *lists, strict=True)
+    ]
+
+
+class ModelRunner:
+    """A loaded model, its cache and the state of its slots."""
+
+    def __init__(self, config: Config) -> None:
+        """Load the model and allocate its cache. Raises with a message for the user."""
+        self.config = config
+        self.device = resolve_device(config.device)
+        self.dtype = getattr(torch, config.dtype)
+        self.kernels = select_kernels(platform_of(self.device), _kernel_overrides())
+        build = BuildContext(self.kernels, self.dtype, self.device, max_positions=config.max_model_len)
+        with torch.inference_mode():
+            self.model = build_model(config.hf, build).eval()
+            load_model(self.model, config.model_path, config.load_dummy)
+            self.space = self._make_cache()
+        self.sampler = Sampler(self.kernels)
+        self.state = SamplingState(config.max_num_seqs, config.hf.vocab_size, config.eos_token_ids, self.device)
+        max_blocks = -(-config.max_model_len // config.block_size)
+        self.inputs = InputBatch(config.max_num_seqs, max_blocks, config.block_size, self.state, self.device)
+
+    def info(self) -> EngineInfo:
+        config = self.config
+        return EngineInfo(
+            model=config.model,
+            architecture=config.hf.architecture,
+            device=self.device.type,
+            dtype=config.dtype,
+            max_model_len=config.max_model_len,
+            vocab_size=config.hf.vocab_size,
+            eos_token_ids=list(config.eos_token_ids),
+            block_size=self.space.block_size,
+            num_blocks=self.space.num_blocks,
+            max_num_seqs=config.max_num_seqs,
+            kernels=self.kernels.choice,
+        )
+
+    def _make_cache(self) -> CacheSpace:
+        config, layers = self.config, list(self.model.attention_layers())
+        size = kv_cache.geometry(layers, config.block_size, self.dtype)
+        num_blocks = kv_cache.choose_num_blocks(config, size, self.device)
+        kv_cache.allocate(layers, num_blocks, config.block_size, self.dtype, self.kernels, self.device)
+        kv_cache.log_capacity(num_blocks, size, config.max_model_len)
+        return CacheSpace(num_blocks, config.block_size)
+
+    @torch.inference_mode()
+    def run(self, batch: ScheduledBatch) -> StepOutput:
+        """One step. The batch's state changes even when it raises, so a failed runner is not to be used again."""
+        self.inputs.apply(batch)
+        step = self.inputs.inputs(batch)
+        step.plan = self.kernels["attention_plan"](step)
+        hidden = self.model(step)
+        sampled = self.inputs.sampled_rows(batch)
+        output = StepOutput(batch.step, batch.num_rows, sampled.rows, step.token_ids[:0])
+        if len(sampled.rows):
+            self._sample(hidden, sampled, output)
+        if (self.state.num_prompt_logprobs[batch.slots[batch.num_decodes :]] != OFF).any():
+            self._score_prompts(hidden, batch, output)
+        return output
+
+    def _sample(self, hidden: torch.Tensor, sampled: SampledRows, output: StepOutput) -> None:
+        if len(sampled.rows) != hidden.shape[0]:
+            hidden = hidden.index_select(0, torch.from_numpy(sampled.last_tokens).to(self.device))
+        raw = self.model.compute_logits(hidden)
+        logits = raw
+        slots, num_outputs = sampled.slots, sampled.num_outputs
+        if self.state.needs_edits(slots, num_outputs):
+            logits = self._edit(raw, slots, num_outputs)
+        tokens = self.sampler(logits, self._random_rows(slots, num_outputs))
+        output.tokens = tokens
+        self.inputs.last_tokens[torch.from_numpy(slots).to(self.device)] = tokens
+        self._count(slots, tokens)
+        wants = np.flatnonzero(self.state.num_logprobs[slots] != OFF)
+        if len(wants):
+            chosen = torch.from_numpy(wants).to(self.device)
+            limits = self.state.num_logprobs[slots[wants]]
+            values = token_logprobs(raw[chosen], tokens[chosen], int(limits.max()))
+            output.logprobs.append((sampled.rows[wants].tolist(), limits.tolist(), values))
+
+    def _random_rows(self, slots: np.ndarray, num_outputs: np.ndarray) -> RandomRows | None:
+        is_random = self.state.is_random[slots]
+        if not is_random.any():
+            return None
+        rows = None
+        if not is_random.all():
+            found = np.flatnonzero(is_random)
+            slots, num_outputs = slots[found], num_outputs[found]
+            rows = torch.from_numpy(found).to(self.device)
+        where = torch.from_numpy(slots).to(self.device)
+        state = self.state
+        return RandomRows(
+            rows,
+            *(column[where] for column in (state.temperature, state.top_k, state.top_p, state.min_p, state.seeds)),
+            offsets=torch.from_numpy(num_outputs).to(self.device),
+        )
+
+    def _edit(self, raw: torch.Tensor, slots: np.ndarray, num_outputs: np.ndarray) -> torch.Tensor:
+        """A float32 copy of the logits with penalties, bias and min_tokens applied."""
+        logits = raw.to(torch.float32, copy=True)
+        state = self.state
+        rows = np.flatnonzero(state.penalty_rows[slots] != OFF)
+        if len(rows):
+            which = torch.from_numpy(state.penalty_rows[slots[rows]].astype(np.int64)).to(self.device)
+            seen = state.penalties
+            where = torch.from_numpy(rows).to(self.device)
+            apply_penalties(logits, where, seen.counts[which], seen.in_prompt[which], seen.weights[which])
+        for row in np.flatnonzero(state.has_bias[slots]).tolist():
+            add_bias(logits, row, *state.biases[int(slots[row])])
+        for row in np.flatnonzero(state.min_tokens[slots] > num_outputs).tolist():
+            forbid(logits, row, state.stop_ids[int(slots[row])])
+        return logits
+
+    def _count(self, slots: np.ndarray, tokens: torch.Tensor) -> None:
+        """Remember sampled tokens where penalties ask for it."""
+        rows = np.flatnonzero(self.state.penalty_rows[slots] != OFF)
+        if len(rows):
+            which = torch.from_numpy(self.state.penalty_rows[slots[rows]].astype(np.int64)).to(self.device)
+            self.state.penalties.counts[which, tokens[torch.from_numpy(rows).to(self.device)]] += 1
+
+    def _score_prompts(self, hidden: torch.Tensor, batch: ScheduledBatch, output: StepOutput) -> None:
+        starts = np.cumsum(batch.query_lens) - batch.query_lens
+        for row in range(batch.num_decodes, batch.num_rows):
+            slot = int(batch.slots[row])
+            num_top = int(self.state.num_prompt_logprobs[slot])
+            if num_top == OFF:
+                continue
+            context, start = int(batch.context_lens[row]), int(starts[row])
+            targets = self.inputs.prompts[slot][context + 1 : context + 1 + int(batch.query_lens[row])]
+            slices = output.prompt_logprobs.setdefault(row, [])
+            for first in range(0, len(targets), _PROMPT_SLICE):
+                ids = torch.tensor(targets[first : first + _PROMPT_SLICE], device=self.device)
+                logits = self.model.compute_logits(hidden[start + first : start + first + len(ids)])
+                slices.append((num_top, token_logprobs(logits, ids, num_top)))
+
+    def warm_up(self) -> None:
+        """Run a prefill and a decode, so that the first request does not pay for what libraries prepare lazily."""
+        num_tokens = min(8, self.config.max_model_len - 1, self.config.block_size)
+        if num_tokens < 1:
+            return
+        sampling = SamplingParams(temperature=0.0, max_tokens=2)
+        admission = SlotAdmission(0, [0] * num_tokens, num_tokens, [0], sampling, 0)
+        one, none = np.ones(1, dtype=np.int32), np.empty((0, 3), dtype=np.int32)
+        slot, yes = np.zeros(1, dtype=np.int32), np.ones(1, dtype=np.bool_)
+        tokens = np.zeros(num_tokens, dtype=np.int32)
+        self.run(ScheduledBatch(0, slot, one * num_tokens, one * 0, yes, 0, tokens, none, [admission])).result()
+        length = one * min(num_tokens, self.config.block_size - 1)
+        self.run(ScheduledBatch(0, slot, one, length, yes, 1, tokens[:0], none)).result()
+
+
+def resolve_device(name: str) -> torch.device:
+    """auto is a GPU where there is one. ValueError for a GPU that is not there."""
+    has_gpu = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if has_gpu else "cpu")
+    if name == "cuda" and not has_gpu:
+        raise ValueError("--device cuda: torch finds no GPU")
+    return torch.device(name)
+
+
+def platform_of(device: torch.device) -> str:
+    """rocm, cuda or cpu."""
+    if device.type == "cpu":
+        return "cpu"
+    return "rocm" if torch.version.hip else "cuda"
+
+
+def _kernel_overrides() -> str:
+    try:
+        from atom import envs
+    except ImportError:
+        return ""
+    return envs.ATOM_KERNELS or ""

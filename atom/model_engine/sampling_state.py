@@ -1,0 +1,126 @@
+"""Sampling parameters of every slot, kept where the sampler reads them.
+
+Owns which slots need what, so that a step of plain greedy rows pays for nothing else. Knows no batch.
+Shapes: S slots, V vocabulary, N slots with penalties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from atom.model_engine.batch import SlotAdmission
+from atom.sampling_params import SamplingParams
+
+OFF = -1
+
+
+class SamplingState:
+    """Parameters by slot. Host arrays say which path a row takes; device tensors hold what the kernels read."""
+
+    def __init__(self, num_slots: int, vocab_size: int, eos_token_ids: Iterable[int], device: torch.device) -> None:
+        self.vocab_size = vocab_size
+        self.device = device
+        self.eos_token_ids = tuple(eos_token_ids)
+        self.is_random = np.zeros(num_slots, dtype=np.bool_)
+        self.num_logprobs = np.full(num_slots, OFF, dtype=np.int32)
+        self.num_prompt_logprobs = np.full(num_slots, OFF, dtype=np.int32)
+        self.min_tokens = np.zeros(num_slots, dtype=np.int32)
+        self.has_bias = np.zeros(num_slots, dtype=np.bool_)
+        self.penalty_rows = np.full(num_slots, OFF, dtype=np.int32)
+        self.temperature = torch.ones(num_slots, dtype=torch.float32, device=device)
+        self.top_k = torch.zeros(num_slots, dtype=torch.int32, device=device)
+        self.top_p = torch.ones(num_slots, dtype=torch.float32, device=device)
+        self.min_p = torch.zeros(num_slots, dtype=torch.float32, device=device)
+        self.seeds = torch.zeros(num_slots, dtype=torch.int64, device=device)
+        self.biases: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.stop_ids: dict[int, torch.Tensor] = {}
+        self.penalties = Penalties(vocab_size, device)
+
+    def admit(self, admission: SlotAdmission) -> None:
+        """Reset a slot to a sequence's parameters."""
+        slot, params = admission.slot, admission.sampling
+        self.is_random[slot] = not params.is_greedy
+        self.num_logprobs[slot] = OFF if params.logprobs is None else params.logprobs
+        self.num_prompt_logprobs[slot] = OFF if params.prompt_logprobs is None else params.prompt_logprobs
+        if not params.is_greedy:
+            self.temperature[slot] = params.temperature
+            self.top_k[slot] = max(params.top_k, 0) if params.top_k < self.vocab_size else 0
+            self.top_p[slot] = params.top_p
+            self.min_p[slot] = params.min_p
+            self.seeds[slot] = admission.seed
+        self._admit_edits(slot, params)
+        if self.penalty_rows[slot] != OFF:
+            self.penalties.release(int(self.penalty_rows[slot]))
+            self.penalty_rows[slot] = OFF
+        if has_penalties(params):
+            output = admission.token_ids[admission.num_prompt_tokens :]
+            prompt = admission.token_ids[: admission.num_prompt_tokens]
+            self.penalty_rows[slot] = self.penalties.take(params, prompt, output)
+
+    def _admit_edits(self, slot: int, params: SamplingParams) -> None:
+        bias = {token: value for token, value in (params.logit_bias or {}).items() if token < self.vocab_size}
+        self.has_bias[slot] = bool(bias)
+        if bias:
+            self.biases[slot] = (self._tensor(list(bias)), torch.tensor(list(bias.values()), device=self.device))
+        stops = {*params.stop_token_ids, *(() if params.ignore_eos else self.eos_token_ids)}
+        stops = {token for token in stops if 0 <= token < self.vocab_size}
+        self.min_tokens[slot] = params.min_tokens if stops else 0
+        if self.min_tokens[slot]:
+            self.stop_ids[slot] = self._tensor(sorted(stops))
+
+    def _tensor(self, ids: list[int]) -> torch.Tensor:
+        return torch.tensor(ids, dtype=torch.int64, device=self.device)
+
+    def needs_edits(self, slots: NDArray[np.int64], num_outputs: NDArray[np.int64]) -> bool:
+        """Whether any of the rows has its logits changed before it is sampled."""
+        return bool(
+            (self.penalty_rows[slots] != OFF).any()
+            or self.has_bias[slots].any()
+            or (self.min_tokens[slots] > num_outputs).any()
+        )
+
+
+def has_penalties(params: SamplingParams) -> bool:
+    """Whether tokens that occurred count."""
+    return bool(params.presence_penalty or params.frequency_penalty) or params.repetition_penalty != 1.0
+
+
+class Penalties:
+    """Which tokens occurred, a row a slot with penalties; rows are made as they are needed, since one is V wide."""
+
+    def __init__(self, vocab_size: int, device: torch.device) -> None:
+        self.counts = torch.zeros(0, vocab_size, dtype=torch.int32, device=device)
+        self.in_prompt = torch.zeros(0, vocab_size, dtype=torch.bool, device=device)
+        self.weights = torch.zeros(0, 3, dtype=torch.float32, device=device)
+        self._free: list[int] = []
+
+    def take(self, params: SamplingParams, prompt: list[int], output: list[int]) -> int:
+        """A row for a sequence; `output` are tokens that it generated before a preemption."""
+        if not self._free:
+            self._grow()
+        row = self._free.pop()
+        device = self.counts.device
+        self.counts[row] = torch.bincount(
+            torch.tensor(output, dtype=torch.int64, device=device), minlength=self.counts.shape[1]
+        )[: self.counts.shape[1]].to(torch.int32)
+        self.in_prompt[row] = False
+        self.in_prompt[row, torch.tensor(prompt, dtype=torch.int64, device=device)] = True
+        weights = (params.repetition_penalty, params.presence_penalty, params.frequency_penalty)
+        self.weights[row] = torch.tensor(weights, device=device)
+        return row
+
+    def release(self, row: int) -> None:
+        self._free.append(row)
+
+    def _grow(self) -> None:
+        old = self.counts.shape[0]
+        more = max(4, old)
+        self._free.extend(range(old + more - 1, old - 1, -1))
+        self.counts, self.in_prompt, self.weights = (
+            torch.cat((whole, whole.new_zeros(more, whole.shape[1])))
+            for whole in (self.counts, self.in_prompt, self.weights)
+        )

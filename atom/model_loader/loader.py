@@ -1,0 +1,94 @@
+"""Filling a model from safetensors, one tensor at a time.
+
+A tensor is mapped from its file and copied straight into its place, so there is never a second copy in memory. Every
+tensor that the model needs must come, and every tensor that comes must have a place.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from torch import nn
+from tqdm import tqdm
+
+from atom.model_loader.dummy import fill_dummy
+from atom.model_loader.files import WeightsError, find_weight_files
+from atom.model_loader.weight_names import checkpoint_slots, may_be_left_over
+from atom.model_ops.weights import FinishesLoading, WeightSlot
+from atom.models.decoder import CausalLM
+
+logger = logging.getLogger(__name__)
+
+# Names listed in an error before "and so on".
+_MAX_LISTED = 5
+
+
+def load_model(model: CausalLM, folder: Path, dummy: str | None) -> None:
+    """Fill `model` from the safetensors in `folder`, or with dummy weights (empty, zero, xavier), and finish its layers.
+
+    Raises WeightsError when files or tensors are missing, left over or of another shape.
+    """
+    start = time.monotonic()
+    slots = checkpoint_slots(model, model.packed)
+    if dummy is None:
+        _fill(slots, find_weight_files(folder), is_head_tied=model.is_head_tied)
+    else:
+        fill_dummy(slots, dummy)
+    finish_layers(model)
+    logger.info("%s weights in %.1f s", "dummy" if dummy else "loaded", time.monotonic() - start)
+
+
+def finish_layers(model: nn.Module) -> None:
+    """Let every layer rearrange its weights, one layer at a time."""
+    for module in model.modules():
+        if isinstance(module, FinishesLoading):
+            module.finish_loading()
+
+
+def _fill(slots: dict[str, WeightSlot], files: list[Path], is_head_tied: bool) -> None:
+    missing = dict(slots)
+    unexpected: list[str] = []
+    with tqdm(total=len(slots), desc="Loading weights", unit="tensor", disable=not sys.stderr.isatty()) as bar:
+        for path in files:
+            for name in _fill_from(path, missing, bar):
+                if name in slots:
+                    raise WeightsError(f"{path.name}: {name} comes a second time")
+                if not may_be_left_over(name, is_head_tied):
+                    unexpected.append(name)
+    if missing:
+        raise WeightsError(f"the checkpoint lacks {_listed(missing)}")
+    if unexpected:
+        raise WeightsError(f"the checkpoint holds tensors that the model has no place for: {_listed(unexpected)}")
+
+
+def _fill_from(path: Path, missing: dict[str, WeightSlot], bar: tqdm) -> list[str]:
+    """Copy what is wanted from one file; returns the names that were not."""
+    others = []
+    try:
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118 (no mapping: it has keys() alone)
+                slot = missing.pop(name, None)
+                if slot is None:
+                    others.append(name)
+                    continue
+                tensor = file.get_tensor(name)
+                if tuple(tensor.shape) != slot.checkpoint_shape:
+                    raise WeightsError(
+                        f"{path.name}: {name} has shape {tuple(tensor.shape)}, config.json makes it {slot.checkpoint_shape}"
+                    )
+                slot.target.copy_(slot.piece(tensor))
+                bar.update()
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(f"{path} can not be read: {error}") from error
+    return others
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = sorted(names)
+    more = f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
+    return ", ".join(found[:_MAX_LISTED]) + more

@@ -1,0 +1,62 @@
+"""Attention over the paged KV cache, from the fused projection to the heads' outputs.
+
+Owns the order of its kernels and the layer's part of the cache; what a kernel does with the cache's layout is its own.
+Shapes: T tokens, HQ/HK heads, D head size.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from atom.model_ops.context import BuildContext
+from atom.model_ops.rope import RotaryEmbedding
+from atom.model_ops.step import StepInputs
+
+
+class Attention(nn.Module):
+    """One layer's attention. `bind_cache` comes before the first forward."""
+
+    def __init__(
+        self,
+        num_heads: int,
+        num_kv_heads: int,
+        head_dim: int,
+        rotary: RotaryEmbedding,
+        build: BuildContext,
+        window: int | None = None,
+        norm_eps: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.num_kv_heads = num_kv_heads
+        self.head_dim = head_dim
+        self.scale = head_dim**-0.5
+        self.window = window
+        self._norm_eps = norm_eps
+        self._rotary = rotary
+        self._write = build.kernels["qkv_rope_write"]
+        self._decode = build.kernels["attention_decode"]
+        self._prefill = build.kernels["attention_prefill"]
+        self._kv_cache = torch.empty(0)
+        self._kv_scales: torch.Tensor | None = None
+
+    def bind_cache(self, kv_cache: torch.Tensor, kv_scales: torch.Tensor | None) -> None:
+        """This layer's cache, in the backend's layout, and the scales [2, HK] of an fp8 one."""
+        self._kv_cache = kv_cache
+        self._kv_scales = kv_scales
+
+    def forward(self, qkv: torch.Tensor, step: StepInputs, qk_norm: torch.Tensor | None = None) -> torch.Tensor:
+        """qkv [T, (HQ + 2 HK) * D], which is overwritten, to [T, HQ * D]. qk_norm: weights [HQ + HK, D]."""
+        cache, scales, plan = self._kv_cache, self._kv_scales, step.plan
+        q, k, v = self._write(
+            qkv, qk_norm, self._norm_eps, self._rotary.cos_sin, cache, scales, plan, self.num_heads, self.num_kv_heads
+        )
+        num_decode = step.num_decode_tokens
+        if num_decode == step.num_tokens:
+            return self._decode(q, cache, scales, plan, self.scale, self.window)
+        if num_decode == 0:
+            return self._prefill(q, k, v, cache, scales, plan, self.scale, self.window)
+        decoded = self._decode(q[:num_decode], cache, scales, plan, self.scale, self.window)
+        rest = (x[num_decode:] for x in (q, k, v))
+        return torch.cat((decoded, self._prefill(*rest, cache, scales, plan, self.scale, self.window)))

@@ -1,0 +1,102 @@
+"""Paged attention in plain torch: decode rows in padded groups, prefill rows one by one.
+
+Query heads that share a key/value head are packed into the query axis, so that a group is one batched product.
+Shapes: T tokens, HQ/HK heads, D head size, G rows of a group, L keys.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from atom.model_ops.kernels.reference.kv_cache import gather
+from atom.model_ops.kernels.reference.plan import DecodeGroup, Plan, SequenceRow
+
+
+def attention_decode(
+    q: torch.Tensor,
+    kv_cache: torch.Tensor,
+    kv_scales: torch.Tensor | None,
+    plan: Plan,
+    scale: float,
+    window: int | None,
+) -> torch.Tensor:
+    """q [Td, HQ, D] over each row's cached keys, its own token's among them; returns [Td, HQ * D]."""
+    if plan.several:
+        rows = [_attend_cached(q, kv_cache, kv_scales, plan, row, scale, window) for row in plan.several]
+        return rows[0] if len(rows) == 1 else torch.cat(rows)
+    first = plan.single[0]
+    if first.rows is None:
+        return _attend_group(q, kv_cache, kv_scales, plan, first, scale, window)
+    out = q.new_empty(q.shape[0], q.shape[1] * q.shape[2])
+    for group in plan.single:
+        out[group.rows] = _attend_group(q[group.rows], kv_cache, kv_scales, plan, group, scale, window)
+    return out
+
+
+def attention_prefill(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    kv_cache: torch.Tensor,
+    kv_scales: torch.Tensor | None,
+    plan: Plan,
+    scale: float,
+    window: int | None,
+) -> torch.Tensor:
+    """q [Tp, HQ, D], k and v [Tp, HK, D] of the prefill rows; returns [Tp, HQ * D]."""
+    rows = []
+    for row in plan.prefills:
+        if row.num_context or kv_scales is not None:
+            rows.append(_attend_cached(q, kv_cache, kv_scales, plan, row, scale, window))
+        else:
+            rows.append(_attend_fresh(q, k, v, plan, row, scale, window))
+    return rows[0] if len(rows) == 1 else torch.cat(rows)
+
+
+def _attend_group(
+    q: torch.Tensor,
+    kv_cache: torch.Tensor,
+    kv_scales: torch.Tensor | None,
+    plan: Plan,
+    group: DecodeGroup,
+    scale: float,
+    window: int | None,
+) -> torch.Tensor:
+    """q [G, HQ, D] to [G, HQ * D]."""
+    keys, values = gather(kv_cache, kv_scales, group.block_ids, plan, q.dtype)
+    packed = q.unflatten(1, (kv_cache.shape[1], -1))
+    mask = plan.decode_mask(group, window, q.dtype)
+    out = F.scaled_dot_product_attention(packed, keys, values, attn_mask=mask, scale=scale)
+    return out.reshape(q.shape[0], -1)
+
+
+def _attend_fresh(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan, row: SequenceRow, scale: float, window: int | None
+) -> torch.Tensor:
+    """A row with nothing in the cache: its own keys and values are all there is. Returns [Tq, HQ * D]."""
+    query, key, value = (x[row.start : row.end].transpose(0, 1).unsqueeze(0) for x in (q, k, v))
+    if window is None or window >= row.num_keys:
+        out = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
+    else:
+        mask = plan.causal_mask(row, row.num_keys, window, q.dtype)
+        out = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale, enable_gqa=True)
+    return out[0].transpose(0, 1).flatten(1)
+
+
+def _attend_cached(
+    q: torch.Tensor,
+    kv_cache: torch.Tensor,
+    kv_scales: torch.Tensor | None,
+    plan: Plan,
+    row: SequenceRow,
+    scale: float,
+    window: int | None,
+) -> torch.Tensor:
+    """A row whose earlier tokens, and by now its own, are in the cache. Returns [Tq, HQ * D]."""
+    keys, values = gather(kv_cache, kv_scales, row.block_ids, plan, q.dtype)
+    keys, values = keys[:, :, : row.num_keys], values[:, :, : row.num_keys]
+    query = q[row.start : row.end].transpose(0, 1).unsqueeze(0)
+    mask = plan.causal_mask(row, row.num_keys, window, q.dtype)
+    out = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale, enable_gqa=True)
+    return out[0].transpose(0, 1).flatten(1)

@@ -1,0 +1,24 @@
+"""Which function implements which operation, by backend.
+
+Owns names only: nothing is imported until `select` resolves it. What an operation means is in spec/kernels.yaml.
+"""
+
+from __future__ import annotations
+
+_REFERENCE = "atom.model_ops.kernels.reference"
+
+TABLE: dict[str, dict[str, str]] = {
+    "linear_pack": {"reference": f"{_REFERENCE}.linear:linear_pack"},
+    "linear": {"reference": f"{_REFERENCE}.linear:linear"},
+    "rms_norm": {"reference": f"{_REFERENCE}.norm:rms_norm"},
+    "add_rms_norm": {"reference": f"{_REFERENCE}.norm:add_rms_norm"},
+    "silu_and_mul": {"reference": f"{_REFERENCE}.activation:silu_and_mul"},
+    "kv_cache_shape": {"reference": f"{_REFERENCE}.kv_cache:kv_cache_shape"},
+    "attention_plan": {"reference": f"{_REFERENCE}.plan:attention_plan"},
+    "qkv_rope_write": {"reference": f"{_REFERENCE}.kv_cache:qkv_rope_write"},
+    "attention_decode": {"reference": f"{_REFERENCE}.attention:attention_decode"},
+    "attention_prefill": {"reference": f"{_REFERENCE}.attention:attention_prefill"},
+    "philox_uniform": {"reference": f"{_REFERENCE}.random:philox_uniform"},
+    "greedy_sample": {"reference": f"{_REFERENCE}.sampling:greedy_sample"},
+    "sample": {"reference": f"{_REFERENCE}.sampling:sample"},
+}
