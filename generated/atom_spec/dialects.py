@@ -125,7 +125,7 @@ DIALECTS: dict[str, ReasoningDialect] = {
         end="</think>",
         in_format=False,
         order=50,
-        evidence=("<think>", "</think>"),
+        evidence=("<think>", "</think>", "<|tool_calls_section_begin|>"),
         switches=(
             ThinkingSwitch("thinking", off=False, on=True),
             ThinkingSwitch("enable_thinking", off=False, on=True),

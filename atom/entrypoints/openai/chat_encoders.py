@@ -77,6 +77,7 @@ class JinjaChatEncoder:
                 raise ChatTemplateError(f"chat template {name}, line {error.lineno}: {error.message}") from error
         fixed = {"messages", "tools", "add_generation_prompt", *self._special_tokens, *environment.globals}
         self.accepts = frozenset(variables - fixed)
+        self._no_tools = self._value_for_no_tools()
 
     def render(
         self,
@@ -93,7 +94,7 @@ class JinjaChatEncoder:
         try:
             return self._template(bool(tools)).render(
                 messages=messages,
-                tools=tools or None,
+                tools=tools or self._no_tools,
                 add_generation_prompt=add_generation_prompt,
                 **self._special_tokens,
                 **controls,
@@ -104,6 +105,17 @@ class JinjaChatEncoder:
             raise ChatTemplateError(
                 f"the model's chat template can not render these messages ({type(error).__name__}: {error})"
             ) from error
+
+    def _value_for_no_tools(self) -> list[ToolPayload] | None:
+        """None, as Hugging Face passes it; an empty list for a template that fails on None and not on that."""
+        for value in (None, []):
+            self._no_tools = value
+            try:
+                self.render([{"role": "user", "content": "?"}])
+            except ChatTemplateError:
+                continue
+            return value
+        return None
 
     def _template(self, has_tools: bool) -> jinja2.Template:
         if has_tools and "tool_use" in self._templates:
