@@ -70,7 +70,8 @@ class TokenDelta(msgspec.Struct, frozen=True, array_like=True):
     """New tokens of one sequence, and, on the last delta, why it ended.
 
     stop_token: the id that ended it (it is not in `token_ids`), None when length or a caller ended it.
-    prompt_logprobs comes once, with the first delta: one entry a prompt token, the first None.
+    prompt_logprobs comes once, with the first delta: one entry a prompt token, the first None. queue_time too: seconds
+    from the request's arrival to its first step.
     """
 
     request_id: str
@@ -81,6 +82,7 @@ class TokenDelta(msgspec.Struct, frozen=True, array_like=True):
     prompt_logprobs: list[TokenLogprobs | None] | None = None
     num_cached_tokens: int = 0
     error: str | None = None
+    queue_time: float | None = None
 
 
 class EngineInfo(msgspec.Struct, frozen=True):
