@@ -93,7 +93,8 @@ def _told(answer: Expected | Answer | None) -> str:
     if answer is None:
         return "no answer"
     calls = ", ".join(f"{call.name}({call.arguments})" for call in answer.calls)
-    return f"content {answer.content!r}, reasoning {answer.reasoning!r}, calls [{calls}], finish_reason {answer.finish_reason!r}"
+    text = f"content {answer.content!r}, reasoning {answer.reasoning!r}"
+    return f"{text}, calls [{calls}], finish_reason {answer.finish_reason!r}"
 
 
 def corpus_table(rows: Sequence[CorpusRow]) -> str:

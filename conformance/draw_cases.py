@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from atom_spec.dialects import ReasoningDialect
+from atom_spec.formats import Form, Writing
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from atom_spec.dialects import ReasoningDialect
-from atom_spec.formats import Form, Writing
 from conformance.case import Case, DrawnCall, Kind, Request
 from conformance.draw_text import foreign_markers, stays_apart, texts
 from conformance.draw_tools import UNDECLARED_NAMES, DrawnTool, drawn_arguments, drawn_tools
@@ -25,8 +25,8 @@ SPELLINGS = (
     Spelling(),
     Spelling(literals="python"),
     Spelling(separators=(",", ":")),
-    Spelling(indent=2),
-    Spelling(ensure_ascii=True),
+    Spelling(indent=2, ws="\n"),
+    Spelling(ensure_ascii=True, ws=" "),
 )
 
 
@@ -163,7 +163,7 @@ def _call(draw: st.DrawFn, answer: _Answer, writing: Writing, form: Form) -> Dra
     tool = draw(st.sampled_from(answer.tools))
     name = tool.name if answer.scenario.is_declared else draw(st.sampled_from(UNDECLARED_NAMES))
     strings = texts(answer.markers, writing.never_in_string)
-    if form.trims_newline:
+    if form.trims_newline and form.argument and "\n{value}\n" not in form.argument:
         strings = strings.map(lambda text: text.strip("\n"))
     arguments = draw(drawn_arguments(tool, strings))
     if "no_arguments" in form.requires:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from hypothesis import strategies as st
-
 from atom_spec.formats import FORMATS
+from hypothesis import strategies as st
 
 PLAIN = ("Let me look.", "word", " ", "  ", "\n", "\n\n", "\t", "Done", ".", "a, b")
 CODE = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from conformance.scenarios import Scenario
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -14,6 +16,14 @@ class Profile:
     num_truncated: int
     num_characters: int
 
+    def cases_of(self, scenario: Scenario) -> int:
+        """Cases of one scenario."""
+        return max(5, round(self.num_cases * scenario.share))
 
-SHORT = Profile("short", num_cases=240, num_truncated=8, num_characters=8_000)
+    def truncated_of(self, scenario: Scenario) -> int:
+        """Cases of one scenario that are cut at every character."""
+        return max(1, round(self.num_truncated * scenario.share))
+
+
+SHORT = Profile("short", num_cases=240, num_truncated=8, num_characters=16_000)
 LONG = Profile("long", num_cases=5_000, num_truncated=120, num_characters=32_000)

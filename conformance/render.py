@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from atom_spec.formats import Form, Writing
+
 from conformance.case import DrawnCall
 from conformance.templates import fill
 
@@ -28,6 +29,8 @@ class Spelling:
     separators: tuple[str, str] = (", ", ": ")
     indent: int | None = None
     ensure_ascii: bool = False
+    ws: str = ""
+    """What is written where a template leaves white space to the model."""
 
     def json(self, value: Any) -> str:
         """`value` as JSON text of this spelling."""
@@ -47,7 +50,7 @@ def write_section(
 ) -> Section:
     """Calls in one section. `first_index` is the first call's place in its message, counted from 0."""
     written = [_write_call(writing, form, call, spelling, first_index + n) for n, call in enumerate(calls)]
-    section = fill(form.section, {"calls": form.call_separator.join(text for text, _ in written)})
+    section = fill(form.section, {"ws": spelling.ws, "calls": form.call_separator.join(text for text, _ in written)})
     within_call = written[0][1]
     due = None if within_call is None else section.places["calls"] + within_call
     return Section(section.text, due if due is not None and due <= HEAD_CHARACTERS else None)
@@ -62,27 +65,26 @@ def _write_call(
     writing: Writing, form: Form, call: DrawnCall, spelling: Spelling, index: int
 ) -> tuple[str, int | None]:
     """The call's text, and where in it the first value begins, once the name has been written."""
-    if form.argument is None:
-        body, within_body = spelling.json(call.arguments), 1
-    else:
-        body, within_body = _write_arguments(writing, form, call.arguments, spelling)
+    body, within_body = _write_body(writing, form, call.arguments, spelling)
     holes = {
         "name": call.name,
         "arguments": body,
+        "json": body,
         "index": str(index + writing.index_base),
         "id": wire_id(writing, call, index) or "",
+        "ws": spelling.ws,
     }
     template = form.call if call.arguments or form.empty_call is None else form.empty_call
     filled = fill(template, holes)
-    name_at = filled.places.get("name", filled.places.get("id"))
-    body_at = filled.places.get("arguments")
-    is_name_first = name_at is not None and body_at is not None and name_at < body_at
-    return filled.text, body_at + within_body if is_name_first and body and body_at is not None else None
+    name_at = min((filled.places[hole] for hole in ("name", "id") if hole in filled.places), default=len(filled.text))
+    body_at = min((filled.places[hole] for hole in ("arguments", "json") if hole in filled.places), default=-1)
+    return filled.text, body_at + within_body if body and name_at < body_at else None
 
 
-def _write_arguments(writing: Writing, form: Form, arguments: dict[str, Any], spelling: Spelling) -> tuple[str, int]:
+def _write_body(writing: Writing, form: Form, arguments: dict[str, Any], spelling: Spelling) -> tuple[str, int]:
     """The arguments' text, and where the first value begins in it."""
-    assert form.argument is not None
+    if form.argument is None:
+        return spelling.json(arguments), 1
     filled = [fill(form.argument, _argument_holes(writing, key, value, spelling)) for key, value in arguments.items()]
     return form.argument_separator.join(one.text for one in filled), filled[0].places["value"] if filled else 0
 
@@ -93,6 +95,7 @@ def _argument_holes(writing: Writing, key: str, value: Any, spelling: Spelling) 
         "value": write_value(writing, value, spelling),
         "type": json_type(value),
         "is_string": "true" if isinstance(value, str) else "false",
+        "ws": spelling.ws,
     }
 
 

@@ -39,13 +39,20 @@ class Report:
 
     @property
     def findings(self) -> list[tuple[str, Finding]]:
-        """Every red cell's case, with its subject's name."""
+        """For every subject the smallest case of each property that broke, a shrunk one first, with the subject's
+        name.
+        """
         return [
-            (result.name, cell.finding)
+            (result.name, min(found, key=lambda one: (not one.is_shrunk, len(one.text))))
             for result in self.subjects
-            for cell in result.tally.cells.values()
-            if cell.finding is not None
+            for row in TITLES
+            if (found := [cell.finding for cell in self.cells_of(result, row) if cell is not None and cell.finding])
         ]
+
+    @property
+    def num_red_cells(self) -> int:
+        """Cells with a breach, over all matrices."""
+        return sum(len(result.tally.red_cells) for result in self.subjects)
 
     @property
     def num_misses(self) -> int:
@@ -80,7 +87,7 @@ class Report:
 
     def summary(self) -> str:
         """One line for the terminal and the top of the pages."""
-        state = "green" if self.is_green else f"RED: {len(self.findings)} cells, {self.num_misses} misses"
+        state = "green" if self.is_green else f"RED: {self.num_red_cells} cells, {self.num_misses} misses"
         return (
             f"{state}; {self.num_cases} cases, {self.num_deliveries} answers read, {self.num_checks} checks, "
             f"profile {self.profile}, seed {self.seed}, {self.seconds:.0f} s"

@@ -49,7 +49,8 @@ def _overview(report: Report) -> str:
     head = "".join(f"<th>{escape(title)}</th>" for title in TITLES.values())
     rows = "".join(_overview_row(report, result) for result in report.subjects)
     return (
-        "<h2>Formats and dialects <small>all chunkings together</small></h2><div class='scroll'><table class='overview'>"
+        "<h2>Formats and dialects <small>all chunkings together</small></h2>"
+        "<div class='scroll'><table class='overview'>"
         f"<thead><tr><th>subject</th>{head}<th>cases</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
@@ -103,24 +104,25 @@ def _finding(name: str, finding: Finding) -> str:
 
 
 def _corpus(report: Report) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(row.format)}</td><td>{row.num_vectors}</td>"
-        f"<td class='{_state(row.num_exact, row.num_firm)}'>{row.num_exact} of {row.num_firm}</td>"
-        f"<td class='{_state(row.num_ambiguous_held, row.num_ambiguous)}'>{row.num_ambiguous_held} of {row.num_ambiguous}</td>"
-        f"<td>{row.num_deliveries}</td></tr>"
-        for row in report.corpus
-    )
-    misses = "".join(map(_misses, report.corpus))
     return (
-        f"<h2>Recorded vectors <small>{escape(report.corpus_folder or '')}</small></h2><table><thead><tr><th>format</th>"
-        f"<th>vectors</th><th>exact</th><th>ambiguous held</th><th>answers read</th></tr></thead><tbody>{rows}</tbody></table>{misses}"
+        f"<h2>Recorded vectors <small>{escape(report.corpus_folder or '')}</small></h2>"
+        "<table><thead><tr><th>format</th><th>vectors</th><th>exact</th><th>ambiguous held</th>"
+        f"<th>answers read</th></tr></thead><tbody>{''.join(map(_corpus_row, report.corpus))}</tbody></table>{''.join(map(_misses, report.corpus))}"
     )
+
+
+def _corpus_row(row: CorpusRow) -> str:
+    exact = f"<td class='{_state(row.num_exact, row.num_firm)}'>{row.num_exact} of {row.num_firm}</td>"
+    is_held = _state(row.num_ambiguous_held, row.num_ambiguous)
+    held = f"<td class='{is_held}'>{row.num_ambiguous_held} of {row.num_ambiguous}</td>"
+    return f"<tr><td>{escape(row.format)}</td><td>{row.num_vectors}</td>{exact}{held}<td>{row.num_deliveries}</td></tr>"
 
 
 def _misses(row: CorpusRow) -> str:
     return "".join(
-        f"<details><summary><strong>{escape(miss.vector)}</strong> at {escape(miss.chunking)}: {escape(miss.why)}</summary>"
-        f"<pre>{escape(miss.text)}</pre><pre>wanted {escape(miss.wanted)}\ngot    {escape(miss.got)}</pre></details>"
+        f"<details><summary><strong>{escape(miss.vector)}</strong> at {escape(miss.chunking)}: {escape(miss.why)}"
+        f"</summary><pre>{escape(miss.text)}</pre>"
+        f"<pre>wanted {escape(miss.wanted)}\ngot    {escape(miss.got)}</pre></details>"
         for miss in row.misses
     )
 

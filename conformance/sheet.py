@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from atom_spec.dialects import ReasoningDialect
 from atom_spec.formats import Writing
+
 from conformance.case import DrawnCall, Kind, Span
 
 

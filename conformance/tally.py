@@ -65,6 +65,10 @@ class Tally:
         """The cells with a breach."""
         return {key: cell for key, cell in self.cells.items() if cell.num_red}
 
+    def record(self, name: str, chunking: str, case: Case, message: str | None) -> None:
+        """Count one check of a case; `message` is the breach's, None when there is none."""
+        self.cell(name, chunking).add(None if message is None else finding(name, chunking, case, message))
+
     def add_case(self, case: Case, open_reader: OpenReader, chunkings: Sequence[Chunking]) -> None:
         """Deliver a case whole and by every chunking, and check every property of every delivery."""
         self.num_cases[case.scenario] += 1
@@ -75,7 +79,7 @@ class Tally:
             for one in PROPERTIES[:1] if delivered.answer is None else PROPERTIES:
                 if case.spans is not None or not one.needs_expectation:
                     message = breach_of(one, case, delivered, whole)
-                    self.cell(one.name, chunking.name).add(message and finding(one.name, chunking.name, case, message))
+                    self.record(one.name, chunking.name, case, message)
 
 
 def finding(name: str, chunking: str, case: Case, message: str) -> Finding:

@@ -17,7 +17,7 @@ from conformance.chunking import WHOLE, Chunking
 from conformance.corpus import same_json
 from conformance.delivery import deliver
 from conformance.properties import Breach, answer_of, check_arguments_json, parsed_arguments
-from conformance.tally import OpenReader, Tally, finding
+from conformance.tally import OpenReader, Tally
 
 NAME = "truncation"
 TITLE = "Cut at every character"
@@ -53,7 +53,7 @@ def add_truncations(tally: Tally, case: Case, open_reader: OpenReader, chunkings
                 check_cut(case, length, answer)
             except Breach as breach:
                 message = f"cut after {text!r}: {breach}"
-            tally.cell(NAME, one.name).add(message and finding(NAME, one.name, case, message))
+            tally.record(NAME, one.name, case, message)
 
 
 def check_cut(case: Case, length: int, answer: Answer) -> None:
@@ -84,7 +84,9 @@ def check_cut(case: Case, length: int, answer: Answer) -> None:
 
 
 def _cut(case: Case, length: int) -> _Cut:
-    content, reasoning, calls = [], [], []
+    content: list[str] = []
+    reasoning: list[str] = []
+    calls: list[DrawnCall] = []
     for span in case.spans or ():
         if span.start >= length:
             break
