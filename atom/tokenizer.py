@@ -36,7 +36,6 @@ class Tokenizer:
         backend.no_padding()
         config = config or {}
         self._backend = backend
-        self._add_bos = config.get("add_bos_token") is True
         self.config = config
         self.bos_token = _token_text(config.get("bos_token"))
         self.eos_token = _token_text(config.get("eos_token"))
@@ -46,6 +45,7 @@ class Tokenizer:
         self.eos_token_id = self._id_of(self.eos_token)
         self.pad_token_id = self._id_of(self.pad_token)
         self.special_ids = self._special_ids()
+        self._beginning = self._find_beginning(add_bos=config.get("add_bos_token") is True)
         self.vocab_size = 1 + max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
         self.pieces: TokenPieces = pieces_for(backend, self.vocab_size)
 
@@ -79,15 +79,13 @@ class Tokenizer:
         add_special_tokens: the tokenizer's own beginning, but never a second beginning-of-sequence token where the text
         spells one, and no end-of-sequence token: what is encoded here is always continued.
         """
-        ids: list[int] = self._backend.encode(text, add_special_tokens=add_special_tokens).ids
-        return self._as_beginning(text, ids) if add_special_tokens else ids
+        ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
+        return self._begin(ids) if add_special_tokens else ids
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[list[int]]:
         """`encode` of each text, in parallel."""
-        encodings = self._backend.encode_batch(list(texts), add_special_tokens=add_special_tokens)
-        if not add_special_tokens:
-            return [encoding.ids for encoding in encodings]
-        return [self._as_beginning(text, encoding.ids) for text, encoding in zip(texts, encodings, strict=True)]
+        all_ids = [encoding.ids for encoding in self._backend.encode_batch(list(texts), add_special_tokens=False)]
+        return [self._begin(ids) for ids in all_ids] if add_special_tokens else all_ids
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """Text of `ids`; each invalid UTF-8 unit is one U+FFFD; ids without a token give nothing."""
@@ -117,16 +115,21 @@ class Tokenizer:
         named = (self.bos_token_id, self.eos_token_id, self.pad_token_id)
         return frozenset(ids | {token_id for token_id in named if token_id is not None and token_id in added})
 
-    def _as_beginning(self, text: str, ids: list[int]) -> list[int]:
-        bos, eos = self.bos_token_id, self.eos_token_id
-        if bos is not None:
-            if len(ids) > 1 and ids[0] == ids[1] == bos and self.bos_token and text.startswith(self.bos_token):
-                ids = ids[1:]
-            elif self._add_bos and ids[:1] != [bos]:
-                ids = [bos, *ids]
-        if eos is not None and ids[-1:] == [eos] and self.eos_token and not text.endswith(self.eos_token):
-            ids = ids[:-1]
-        return ids
+    def _find_beginning(self, add_bos: bool) -> list[int]:
+        """The ids that the tokenizer puts before any text."""
+        plain = self._backend.encode("a", add_special_tokens=False).ids
+        whole = self._backend.encode("a", add_special_tokens=True).ids
+        place = next((i for i in range(len(whole)) if whole[i : i + len(plain)] == plain), 0)
+        beginning: list[int] = whole[:place]
+        if add_bos and self.bos_token_id is not None and self.bos_token_id not in beginning:
+            beginning = [self.bos_token_id, *beginning]
+        return beginning
+
+    def _begin(self, ids: list[int]) -> list[int]:
+        beginning = self._beginning
+        if beginning and beginning[-1] == self.bos_token_id and ids[:1] == beginning[-1:]:
+            ids = ids[1:]
+        return beginning + ids
 
 
 def read_tokenizer_config(folder: Path) -> dict[str, Any]:

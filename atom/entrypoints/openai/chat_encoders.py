@@ -108,7 +108,8 @@ class JinjaChatEncoder:
 
     def _value_for_no_tools(self) -> list[ToolPayload] | None:
         """None, as Hugging Face passes it; an empty list for a template that fails on None and not on that."""
-        for value in (None, []):
+        values: tuple[list[ToolPayload] | None, ...] = (None, [])
+        for value in values:
             self._no_tools = value
             try:
                 self.render([{"role": "user", "content": "?"}])

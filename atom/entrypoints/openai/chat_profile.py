@@ -15,6 +15,7 @@ from atom_spec.dialects import ReasoningDialect, ThinkingSwitch
 from atom_spec.formats import FormatSpec
 
 from atom.entrypoints.openai.chat_encoders import ChatEncoder, ChatTemplateError
+from atom.entrypoints.openai.marker_tokens import marker_token_ids
 from atom.entrypoints.openai.messages_conversion import TemplateNeeds
 from atom.entrypoints.openai.pipeline import AnswerPipeline, TextStages
 from atom.entrypoints.openai.reasoning_dialects import DialectDetection, begins_inside, detect_dialect
@@ -119,13 +120,8 @@ class ChatProfile:
         return AnswerPipeline(Detokenizer(tokenizer, skip_special_tokens, shown_special_ids=shown), stages)
 
     def shown_special_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
-        """Special tokens that must stay in the text, because a marker of the format or dialect is spelt with them."""
-        markers = list(self.format.markers) if self.format is not None else []
-        if self.dialect is not None:
-            markers += [self.dialect.start, self.dialect.end]
-        text = "\0".join(markers)
-        names = {token_id: tokenizer.id_to_token(token_id) for token_id in tokenizer.special_ids}
-        return frozenset(token_id for token_id, name in names.items() if name and name in text)
+        """Special tokens that stay in the text, because a marker of the format or dialect is spelt with them."""
+        return marker_token_ids(tokenizer, self.format, self.dialect)
 
     def _translated(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords, with a foreign name for the thinking switch replaced by the model's."""
@@ -172,7 +168,7 @@ def probe_chat_encoder(encoder: ChatEncoder, tool_call_parser: str = "auto") -> 
     if not rendered:
         raise ChatTemplateError(f"chat template {encoder.name} does not render a single user message")
     spec, format_line = _format(forced, rendered, encoder)
-    if spec is not None and spec.ids.pattern == "functions.{name}:{index}":
+    if spec is not None and spec.ids == "wire":
         needs = replace(needs, call_ids="functions")
     detection = _dialect(encoder, needs, rendered)
     dialect = detection.dialect if detection else None
