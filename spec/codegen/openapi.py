@@ -77,6 +77,9 @@ class _Contract:
             line = next((n for n, t in enumerate(self._lines, 1) if n >= line and t.lstrip().startswith(starts)), line)
         return SpecError(self.path, line, message)
 
+    def _line_with(self, text: str) -> int:
+        return next((number for number, line in enumerate(self._lines, 1) if f'"{text}"' in line), 1)
+
     def operations(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """(path, method, operation), in the file's order."""
         for path, item in self.document["paths"].items():
@@ -91,7 +94,7 @@ class _Contract:
             target: Any = self.document
             for key in node["$ref"].removeprefix("#/").split("/"):
                 if key not in target:
-                    raise self.error(f"{node['$ref']} leads nowhere", *_where(node["$ref"], self._lines))
+                    raise SpecError(self.path, self._line_with(node["$ref"]), f"{node['$ref']} leads nowhere")
                 target = target[key]
             node = target
         return node
@@ -108,11 +111,6 @@ def emit(spec_dir: Path) -> dict[str, str]:
     files["routes.py"] = _routes(contract)
     files["openapi.json"] = json.dumps(contract.document, indent=1, ensure_ascii=False) + "\n"
     return files
-
-
-def _where(reference: str, lines: list[str]) -> tuple[str, ...]:
-    holder = next((text for text in lines if reference in text), "")
-    return (holder.strip().split(":")[0].strip('"- {'),)
 
 
 def _module(schema: Schema) -> str:
