@@ -1,7 +1,8 @@
 """The runner's persistent state of every slot, and a step's inputs made from it.
 
-A slot keeps its last sampled token, its block table and its sampling parameters on the device, so that a step needs from
-the host only what the scheduler changed, and a decode can be launched before the step that makes its input has ended.
+A slot keeps its last sampled token, its block table and its sampling parameters on the device, so that a step needs
+from the host only what the scheduler changed, and a decode can be launched before the step that makes its input has
+ended.
 Shapes: S slots, T tokens, B rows, M blocks of the longest row.
 """
 
@@ -20,8 +21,10 @@ from atom.model_ops.step import StepInputs
 
 @dataclass(frozen=True, slots=True)
 class SampledRows:
-    """The rows of a step that sample. rows: their indices in the batch; slots; last_tokens: index of each row's last token
-    in the flat batch; num_outputs: tokens that its sequence has generated before this step's.
+    """The rows of a step that sample.
+
+    rows: their indices in the batch. last_tokens: index of each row's last token in the flat batch. num_outputs: tokens
+    that its sequence generated before this step's.
     """
 
     rows: NDArray[np.int64]
@@ -107,6 +110,6 @@ def flat_positions(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Row and position of every token of the flat batch, both [T]."""
     lens = query_lens.astype(np.int64)
-    rows = np.repeat(np.arange(len(lens)), lens)
-    starts = np.cumsum(lens) - lens
-    return rows, np.arange(int(lens.sum())) - starts[rows] + context_lens[rows]
+    rows = np.repeat(np.arange(len(lens), dtype=np.int64), lens)
+    firsts = context_lens.astype(np.int64) - (np.cumsum(lens) - lens)
+    return rows, np.arange(len(rows), dtype=np.int64) + firsts[rows]

@@ -1,6 +1,7 @@
 """Size and memory of the paged KV cache.
 
-Owns how many blocks there are and the refusal to start when one full context does not fit. Knows a layout only as a shape.
+Owns how many blocks there are and the refusal to start when one full context does not fit. Knows a layout only as a
+shape.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from atom.model_ops.kernels.select import Kernels
 
 logger = logging.getLogger(__name__)
 
-# On a CPU, without --kv-cache-memory: as much as every sequence could fill, but no more than this, unless a single context
-# needs more; and never more than this share of what is free.
+# On a CPU, without --kv-cache-memory: as much as every sequence could fill, but no more than this, unless a single
+# context needs more; and never more than this share of what is free.
 _DEFAULT_BYTES = 4 << 30
 _FREE_SHARE = 0.6
 
@@ -36,6 +37,7 @@ class CacheGeometry:
     block_bytes: int
 
     def blocks_for(self, num_tokens: int) -> int:
+        """Blocks that hold so many tokens."""
         return -(-num_tokens // self.block_size)
 
 
@@ -58,9 +60,9 @@ def choose_num_blocks(config: Config, size: CacheGeometry, device: torch.device)
     num_blocks = min(budget // size.block_bytes, everything)
     if num_blocks < one:
         raise CacheSizeError(
-            f"one sequence of --max-model-len {config.max_model_len} needs {_show(one * size.block_bytes)} of KV cache and "
-            f"there are {_show(budget)}: give a smaller --max-model-len (at most {num_blocks * size.block_size} fit) or a "
-            f"larger {flag}"
+            f"one sequence of --max-model-len {config.max_model_len} needs {_show(one * size.block_bytes)} of cache, "
+            f"there are {_show(budget)}: give a smaller --max-model-len (at most {num_blocks * size.block_size} fit) "
+            f"or a larger {flag}"
         )
     return num_blocks
 
@@ -73,7 +75,7 @@ def allocate(
     kernels: Kernels,
     device: torch.device,
 ) -> None:
-    """Make every layer's cache and bind it. Zeros: what masked positions hold is multiplied by zero and must be finite."""
+    """Make every layer's cache and bind it, filled with zeros: what masked positions hold must be finite."""
     for layer in layers:
         shape = kernels["kv_cache_shape"](num_blocks, block_size, layer.num_kv_heads, layer.head_dim)
         layer.bind_cache(torch.zeros(shape, dtype=dtype, device=device), None)

@@ -1,7 +1,7 @@
 """Runs the model over scheduled batches on one device.
 
-Owns the order of a step: state, inputs, forward, logits, sampling, log probabilities. Everything stays on the device until
-`StepOutput.result` is asked for. Knows nothing of requests, sequences or processes.
+Owns the order of a step: state, inputs, forward, logits, sampling, log probabilities. Everything stays on the device
+until `StepOutput.result` is asked for. Knows nothing of requests, sequences or processes.
 Shapes: B rows, R rows that sample, T tokens, V vocabulary.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from atom import envs
 from atom.config import Config
 from atom.model_engine import kv_cache
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
@@ -90,6 +91,7 @@ class ModelRunner:
         self.inputs = InputBatch(config.max_num_seqs, max_blocks, config.block_size, self.state, self.device)
 
     def info(self) -> EngineInfo:
+        """What the engine tells the API process."""
         config = self.config
         return EngineInfo(
             model=config.model,
@@ -159,8 +161,12 @@ class ModelRunner:
         where = torch.from_numpy(slots).to(self.device)
         state = self.state
         return RandomRows(
-            rows,
-            *(column[where] for column in (state.temperature, state.top_k, state.top_p, state.min_p, state.seeds)),
+            rows=rows,
+            temperature=state.temperature[where],
+            top_k=state.top_k[where],
+            top_p=state.top_p[where],
+            min_p=state.min_p[where],
+            seeds=state.seeds[where],
             offsets=torch.from_numpy(num_outputs).to(self.device),
         )
 
@@ -235,8 +241,4 @@ def platform_of(device: torch.device) -> str:
 
 
 def _kernel_overrides() -> str:
-    try:
-        from atom import envs
-    except ImportError:
-        return ""
     return envs.ATOM_KERNELS or ""

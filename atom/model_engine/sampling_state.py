@@ -114,6 +114,7 @@ class Penalties:
         return row
 
     def release(self, row: int) -> None:
+        """Give a row back."""
         self._free.append(row)
 
     def _grow(self) -> None:

@@ -13,8 +13,10 @@ KINDS = ("empty", "zero", "xavier")
 
 
 def fill_dummy(slots: Mapping[str, WeightSlot], kind: str) -> None:
-    """empty: whatever is in memory. zero: zeros. xavier: matrices from Xavier's uniform range, norms 1, biases 0, the same
-    numbers every time. ValueError for another kind.
+    """Fill every slot; ValueError for another kind than these.
+
+    empty: whatever is in memory. zero: zeros. xavier: matrices from Xavier's uniform range, norms 1, biases 0, the same
+    numbers every time.
     """
     if kind not in KINDS:
         raise ValueError(f"--load-dummy {kind!r} is none of {', '.join(KINDS)}")

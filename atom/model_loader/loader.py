@@ -29,7 +29,7 @@ _MAX_LISTED = 5
 
 
 def load_model(model: CausalLM, folder: Path, dummy: str | None) -> None:
-    """Fill `model` from the safetensors in `folder`, or with dummy weights (empty, zero, xavier), and finish its layers.
+    """Fill `model` from the safetensors in `folder`, or with `dummy` weights, and finish its layers.
 
     Raises WeightsError when files or tensors are missing, left over or of another shape.
     """
@@ -78,9 +78,8 @@ def _fill_from(path: Path, missing: dict[str, WeightSlot], bar: tqdm) -> list[st
                     continue
                 tensor = file.get_tensor(name)
                 if tuple(tensor.shape) != slot.checkpoint_shape:
-                    raise WeightsError(
-                        f"{path.name}: {name} has shape {tuple(tensor.shape)}, config.json makes it {slot.checkpoint_shape}"
-                    )
+                    found, wanted = list(tensor.shape), list(slot.checkpoint_shape)
+                    raise WeightsError(f"{path.name}: {name} has shape {found}, by config.json it is {wanted}")
                 slot.target.copy_(slot.piece(tensor))
                 bar.update()
     except (SafetensorError, OSError) as error:

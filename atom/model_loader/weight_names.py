@@ -1,6 +1,7 @@
 """From the names of a checkpoint to the places in a model.
 
-Owns the packed names (q_proj, k_proj and v_proj become parts of qkv_proj) and which tensors may be left over. Knows no file.
+Owns the packed names (q_proj, k_proj and v_proj become parts of qkv_proj) and which tensors may be left over. Knows no
+file.
 """
 
 from __future__ import annotations

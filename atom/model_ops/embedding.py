@@ -24,6 +24,7 @@ class TokenEmbedding(nn.Module):
         self.weight = build.empty(vocab_size, hidden_size)
 
     def weight_slots(self) -> Iterator[WeightSlot]:
+        """The table."""
         yield WeightSlot("weight", self.weight.data)
 
     def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
@@ -44,14 +45,17 @@ class LMHead(nn.Module):
         self._packed: Any = None
 
     def weight_slots(self) -> Iterator[WeightSlot]:
+        """The head's own table, if it has one."""
         if self.weight is not None:
             yield WeightSlot("weight", self.weight.data)
 
     def finish_loading(self) -> None:
+        """Hand the table to the kernel's own form; a tied one stays with the embedding too."""
         (tied_to,) = self._tied_to
         table = self.weight if tied_to is None else tied_to.weight
         self._packed = self.build.kernels["linear_pack"](table, None)
         self.weight = None
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[S, H] to [S, V]."""
         return self._linear(hidden, self._packed)

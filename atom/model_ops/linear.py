@@ -1,7 +1,7 @@
 """Linear layers, split over a tensor-parallel group.
 
-Column layers split their outputs, row layers their inputs and sum. Owns the split and the packing of several projections
-into one; the product itself is a kernel. Shapes: T tokens, N outputs and K inputs of this rank.
+Column layers split their outputs, row layers their inputs and sum. Owns the split and the packing of several
+projections into one; the product itself is a kernel. Shapes: T tokens, N outputs and K inputs of this rank.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class MergedColumnLinear(Linear):
         super().__init__(num_inputs, sum(self.sizes), has_bias, build)
 
     def weight_slots(self) -> Iterator[WeightSlot]:
+        """A part a projection."""
         start = 0
         for part, size in enumerate(self.sizes):
             for name, whole in (("weight", self.weight), ("bias", self.bias)):
@@ -74,19 +75,21 @@ class RowLinear(Linear):
     """A projection whose input is split; the partial results are summed over the group."""
 
     def __init__(self, num_inputs: int, num_outputs: int, has_bias: bool, build: BuildContext) -> None:
-        # Only one rank adds the bias, else the sum would hold it once a rank.
         super().__init__(build.share(num_inputs, "inputs of a projection"), num_outputs, has_bias, build)
         self._is_split = build.tp_size > 1
 
     def weight_slots(self) -> Iterator[WeightSlot]:
+        """The weight, split, and the bias, whole."""
         yield from self._slots("weight", None if self.weight is None else self.weight.data, split_dim=1)
         yield from self._slots("bias", None if self.bias is None else self.bias.data)
 
     def finish_loading(self) -> None:
+        """Keep the bias on one rank, else the sum would hold it once a rank; then as every linear."""
         if self.bias is not None and self.build.tp_rank > 0:
             self.bias.data.zero_()
         super().finish_loading()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x [T, K] to [T, N], summed over the group."""
         partial = self._linear(x, self._packed)
         return self.build.all_reduce(partial) if self._is_split else partial

@@ -22,6 +22,7 @@ class RMSNorm(nn.Module):
         self._add_rms_norm = build.kernels["add_rms_norm"]
 
     def weight_slots(self) -> Iterator[WeightSlot]:
+        """The weight."""
         yield WeightSlot("weight", self.weight.data)
 
     def forward(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
@@ -42,9 +43,11 @@ class HeadNorms(nn.Module):
         self._num_heads = num_heads
 
     def weight_slots(self) -> Iterator[WeightSlot]:
+        """The weight that all query heads share, and that of the key heads."""
         yield WeightSlot("weight", self.q.data, part=0)
         yield WeightSlot("weight", self.k.data, part=1)
 
     def finish_loading(self) -> None:
+        """Spread the two over the heads."""
         self.weight.data[: self._num_heads] = self.q.data
         self.weight.data[self._num_heads :] = self.k.data

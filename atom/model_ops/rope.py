@@ -1,7 +1,8 @@
 """Rotary position embeddings: the table of cosines and sines for every kind that config.json may name.
 
 Owns the frequencies. Applying the table is a kernel's work. Shapes: P positions, R rotary size.
-Sources of the formulas: RoFormer (default), position interpolation (linear), NTK-aware scaling (dynamic), YaRN, Llama 3.1.
+Sources of the formulas: RoFormer (default), position interpolation (linear), NTK-aware scaling (dynamic), YaRN, Llama
+3.1.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def _powers(theta: float, size: int) -> torch.Tensor:
 def _dynamic_theta(rope: RopeConfig, size: int, num_positions: int) -> float:
     """The base for the longest context served.
 
-    transformers changes it while a sequence grows, which keys that are already rotated in a cache can not follow: one base
-    for all is the only consistent choice, and within the original context it is the plain one.
+    transformers changes it while a sequence grows, which keys that are already rotated in a cache can not follow: one
+    base for all is the only consistent choice, and within the original context it is the plain one.
     """
     if num_positions <= rope.original_max_position:
         return rope.theta

@@ -1,7 +1,7 @@
 """From a step's logits to its tokens: argmax for greedy rows, one seeded draw for the others.
 
-A row's draw uses one uniform from (seed, number of tokens generated before), so it depends neither on the other rows nor
-on how the prompt was cut, nor on a preemption. Shapes: B rows, N random rows among them, V vocabulary.
+A row's draw uses one uniform from (seed, number of tokens generated before), so it depends neither on the other rows
+nor on how the prompt was cut, nor on a preemption. Shapes: B rows, N random rows among them, V vocabulary.
 """
 
 from __future__ import annotations

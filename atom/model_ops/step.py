@@ -38,4 +38,5 @@ class StepInputs:
 
     @property
     def num_tokens(self) -> int:
+        """T."""
         return int(self.token_ids.shape[0])

@@ -1,6 +1,6 @@
 """How a layer tells the loader where the tensors of a checkpoint go.
 
-A layer that owns weights has `weight_slots()`, and may have `finish_loading()`, called once when all of them are filled.
+A layer that owns weights has `weight_slots()`, and may have `finish_loading()`, called once when all are filled.
 Knows no file and no checkpoint's names: those are `model_loader`'s.
 """
 

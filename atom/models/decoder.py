@@ -59,7 +59,7 @@ class DecoderLayer(nn.Module):
 
 
 def layer_window(hf: HFConfig, index: int) -> int | None:
-    """Keys that a query of layer `index` sees, None for all: Qwen's sliding window, on the layers that config.json says."""
+    """Keys that a query of layer `index` sees, None for all: Qwen's sliding window, on the layers of config.json."""
     if hf.sliding_window is None:
         return None
     types = hf.raw.get("layer_types")

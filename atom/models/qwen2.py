@@ -1,4 +1,4 @@
-"""Qwen2ForCausalLM: Llama's shape with a bias on q, k and v, and a window on the upper layers where config.json asks."""
+"""Qwen2ForCausalLM: Llama's shape with a bias on q, k and v, and a window on the layers that config.json names."""
 
 from __future__ import annotations
 

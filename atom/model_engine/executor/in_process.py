@@ -35,6 +35,7 @@ class InProcessExecutor(Executor):
         self._is_shut_down = False
 
     def start(self) -> tuple[EngineInfo, CacheSpace]:
+        """Load the model in the worker."""
         self._worker.start()
         return self._submit(self._load).result()
 
@@ -47,17 +48,21 @@ class InProcessExecutor(Executor):
         return self._runner.info(), self._runner.space
 
     def launch(self, batch: ScheduledBatch) -> None:
+        """Queue the step for the worker."""
         self._launched.put(self._submit(lambda: self._started.run(batch)))
 
     def collect(self) -> StepResult:
+        """Wait for the oldest step; raises what it raised."""
         # The copy to the host is made by the caller, while the worker is at the next step.
         result: StepResult = self._launched.get().result().result()
         return result
 
     def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> str:
+        """There is no utility yet: profiling arrives with a later issue."""
         raise ValueError(f"the executor has no operation {name!r}")
 
     def shutdown(self) -> None:
+        """End the worker after what it has begun."""
         if self._is_shut_down:
             return
         self._is_shut_down = True

@@ -105,13 +105,13 @@ def _select_group(
     """A backend an operation. Where the group shares something, the first kind that all operations have wins."""
     same = GROUPS[group].same
     if same == "nothing":
-        return {name: _first([name], order, lambda _: True, wanted, importer)[name] for name in operations}
+        return _first(operations, order, set(BACKENDS), wanted, importer)
     candidates = dict.fromkeys([wanted[name] for name in operations if name in wanted] + list(order))
-    kinds = dict.fromkeys(_kind(backend, same) for backend in candidates)
     problem: ValueError | None = None
-    for kind in kinds:
+    for kind in dict.fromkeys(_kind(backend, same) for backend in candidates):
+        of_kind = {backend for backend in BACKENDS if _kind(backend, same) == kind}
         try:
-            return _first(operations, order, lambda backend, k=kind: _kind(backend, same) == k, wanted, importer)
+            return _first(operations, order, of_kind, wanted, importer)
         except ValueError as error:
             problem = problem or error
     raise problem or ValueError(f"no backend for the operations of group {group}")
@@ -124,14 +124,14 @@ def _kind(backend: str, same: str) -> str:
 def _first(
     operations: Iterable[str],
     order: tuple[str, ...],
-    allowed: Callable[[str], bool],
+    allowed: set[str],
     wanted: Mapping[str, str],
     importer: _Importer,
 ) -> dict[str, str]:
     choice: dict[str, str] = {}
     for name in operations:
         backends = (wanted[name],) if name in wanted else order
-        reasons = {backend: importer.find(name, backend) for backend in backends if allowed(backend)}
+        reasons = {backend: importer.find(name, backend) for backend in backends if backend in allowed}
         usable = [backend for backend, found in reasons.items() if not isinstance(found, str)]
         if not usable:
             why = "; ".join(f"{backend}: {reason}" for backend, reason in reasons.items())

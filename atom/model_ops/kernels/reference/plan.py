@@ -1,7 +1,7 @@
 """What the reference attention works out once a step: gather indices, masks, rows of cos and sin.
 
-Owns the grouping of decode rows by length. Everything that depends on a layer's tensors (number of heads, window, rotary
-table) is made at the first layer that asks and kept for the others.
+Owns the grouping of decode rows by length. Everything that depends on a layer's tensors (number of heads, window,
+rotary table) is made at the first layer that asks and kept for the others.
 Shapes: T tokens, G rows of a group, M blocks of its longest row, L = M * BS, HK key/value heads, R rotary size.
 """
 
@@ -43,6 +43,7 @@ class SequenceRow:
 
     @property
     def num_keys(self) -> int:
+        """Tokens that the row's last one sees."""
         return self.num_context + self.end - self.start
 
 
@@ -58,10 +59,10 @@ class Plan:
 
     def keep(self, key: Any, make: Callable[[], _T]) -> _T:
         """`make()`, once for this step and key."""
-        found = self._kept.get(key)
-        if found is None:
-            found = self._kept[key] = make()
-        return found  # type: ignore[no-any-return]
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: _T = self._kept[key]
+        return found
 
     def rotary(self, cos_sin: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """cos [T, 1, R], both halves filled, and sin [T, 1, R/2] of the step's positions."""

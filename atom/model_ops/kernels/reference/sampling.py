@@ -1,7 +1,7 @@
 """From logits to tokens in plain torch.
 
-A row's token depends on its own logits, parameters and uniform only: the cumulative distribution runs in vocabulary order
-and filters are thresholds on the logits, so that neither the batch nor a sort's treatment of ties can change it.
+A row's token depends on its own logits, parameters and uniform only: the cumulative distribution runs in vocabulary
+order and filters are thresholds on the logits, so that neither the batch nor a sort's treatment of ties can change it.
 """
 
 from __future__ import annotations
