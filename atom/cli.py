@@ -1,0 +1,47 @@
+"""`atom serve [MODEL] …` and `atom bench …`: the modules of the same purpose, under one name.
+
+Owns the choice of the command only; flags are the modules' own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+
+_USAGE = """usage: atom serve [MODEL] [flags]   serve a model over HTTP; atom serve --help lists the flags
+       atom bench [flags]          measure a running server"""
+_BENCH = "atom.benchmarks.benchmark_serving"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point of the `atom` script. Exits with 2 for a command that does not exist."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = arguments.pop(0) if arguments else None
+    if command == "serve":
+        from atom.entrypoints.openai_server import main as serve
+
+        serve(serve_arguments(arguments))
+    elif command == "bench":
+        if importlib.util.find_spec(_BENCH) is None:
+            sys.exit(
+                "atom bench: this version has no serving benchmark yet; `make bench` in a checkout measures the engine"
+            )
+        importlib.import_module(_BENCH).main(arguments)
+    elif command in ("-h", "--help"):
+        print(_USAGE)
+    else:
+        print(_USAGE, file=sys.stderr)
+        sys.exit(2)
+
+
+def serve_arguments(arguments: Sequence[str]) -> list[str]:
+    """The module's arguments: a leading MODEL is --model MODEL."""
+    if arguments and not arguments[0].startswith("-"):
+        return ["--model", *arguments]
+    return list(arguments)
+
+
+if __name__ == "__main__":
+    main()
