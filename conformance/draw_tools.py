@@ -86,7 +86,7 @@ def values_of(schema: Schema, strings: st.SearchStrategy[str]) -> st.SearchStrat
         or ([{"type": k} for k in kinds] if isinstance(kinds, list) else None)
     )
     if alternatives:
-        return st.one_of(values_of(one, strings.map(lambda text: f"so {text}")) for one in alternatives)
+        return st.one_of([values_of(one, strings.map(lambda text: f"so {text}")) for one in alternatives])
     match kinds:
         case "string":
             return strings

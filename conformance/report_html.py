@@ -107,7 +107,8 @@ def _corpus(report: Report) -> str:
     return (
         f"<h2>Recorded vectors <small>{escape(report.corpus_folder or '')}</small></h2>"
         "<table><thead><tr><th>format</th><th>vectors</th><th>exact</th><th>ambiguous held</th>"
-        f"<th>answers read</th></tr></thead><tbody>{''.join(map(_corpus_row, report.corpus))}</tbody></table>{''.join(map(_misses, report.corpus))}"
+        f"<th>answers read</th></tr></thead><tbody>{''.join(map(_corpus_row, report.corpus))}</tbody></table>"
+        f"{''.join(map(_misses, report.corpus))}"
     )
 
 
