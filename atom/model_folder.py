@@ -33,14 +33,14 @@ class ModelFolder:
 
 def find_model(model: str) -> ModelFolder:
     """The folder of `model`; a hub id is downloaded (or found in the cache). Raises ModelNotFoundError."""
-    if builtin_model.is_builtin(model):
-        found = builtin_model.resolve(model)
-        return ModelFolder(found.path, found.chat_template)
     path = Path(model).expanduser()
-    if path.is_dir():
+    if path.is_dir():  # wins over the other two, as with other tools
         if not (path / "config.json").is_file():
             raise ModelNotFoundError(f"{path} is a folder without config.json, so it holds no model")
         return ModelFolder(path.resolve())
+    if builtin_model.is_builtin(model):
+        found = builtin_model.resolve(model)
+        return ModelFolder(found.path, found.chat_template)
     if path.exists() or path.is_absolute() or model.startswith((".", "~")) or not HUB_ID.fullmatch(model):
         raise ModelNotFoundError(f"{model} is no folder with a model")
     return ModelFolder(_download(model))
