@@ -34,11 +34,14 @@ LongText = Callable[[int], str]
 """Makes a text of about the given number of characters."""
 
 
-def add_linearity(tally: Tally, subject: Subject, num_characters: int) -> None:
+Clock = Callable[[], float]
+
+
+def add_linearity(tally: Tally, subject: Subject, num_characters: int, clock: Clock = time.process_time) -> None:
     """Time every long text at `num_characters` and at four times as many."""
     for name, long_text in long_texts(subject).items():
         for chunking in CHUNKINGS:
-            exponent = _exponent(subject, long_text, chunking, num_characters)
+            exponent = _exponent(subject, long_text, chunking, num_characters, clock)
             message = f"{name}: cost grows with the length to the power of {exponent:.2f}"
             breach = Finding(NAME, chunking.name, "long texts", name, long_text(100), message)
             tally.num_cases["long texts"] += 1
@@ -81,12 +84,13 @@ def _repeated(text: str, num_characters: int, *, begin: str = "") -> str:
     return begin + text * max(1, num_characters // len(text))
 
 
-def _exponent(subject: Subject, long_text: LongText, chunking: Chunking, num_characters: int) -> float:
+def _exponent(subject: Subject, long_text: LongText, chunking: Chunking, num_characters: int, clock: Clock) -> float:
     """The power of the length that the cost grows with; measured up to three times, the least counts."""
     exponent = math.inf
     for _ in range(3):
         short, long = (
-            _seconds(subject, chunking.cut(long_text(size))) for size in (num_characters, GROWTH * num_characters)
+            _seconds(subject, chunking.cut(long_text(size)), clock)
+            for size in (num_characters, GROWTH * num_characters)
         )
         exponent = min(exponent, math.log(long / short) / math.log(GROWTH))
         if exponent <= MAX_EXPONENT:
@@ -94,7 +98,7 @@ def _exponent(subject: Subject, long_text: LongText, chunking: Chunking, num_cha
     return exponent
 
 
-def _seconds(subject: Subject, pieces: Sequence[str]) -> float:
+def _seconds(subject: Subject, pieces: Sequence[str], clock: Clock) -> float:
     """CPU seconds of one answer: the least of three, with the collector out of the way."""
     least = math.inf
     for _ in range(3):
@@ -103,10 +107,10 @@ def _seconds(subject: Subject, pieces: Sequence[str]) -> float:
         )
         gc.collect()
         gc.disable()
-        started = time.process_time()
+        started = clock()
         for piece in pieces:
             reader.feed(piece)
         reader.finish()
-        least = min(least, time.process_time() - started)
+        least = min(least, clock() - started)
         gc.enable()
     return max(least, 1e-6)
