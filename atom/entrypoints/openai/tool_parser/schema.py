@@ -1,0 +1,204 @@
+"""From the text of a tagged value to JSON, by the tool's schema, the wire's own type, or the format's default.
+
+Owns decision D5: the schema first, with `anyOf`, `oneOf`, `allOf`, `$ref`, `enum`, `const` and lists of types; the
+non-string types that the text parses as, else a string; `null` only where the schema allows null. What doesn't fit its
+type stays a string. Knows neither markers nor requests.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_PYTHON = {"True": True, "False": False, "None": None}
+_MAX_REFERENCES = 32
+_FAILED = object()
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON, characters written out (decision D6); half a surrogate pair stays an escape."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if text.isprintable() or not _has_surrogate(text) else json.dumps(value, separators=(",", ":"))
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+class Schema:
+    """One parameter's schema, with the root that its `$ref`s point into."""
+
+    __slots__ = ("node", "root")
+
+    def __init__(self, node: Any, root: Any) -> None:
+        self.node = node
+        self.root = root
+
+    def types(self) -> frozenset[str]:
+        """The JSON types that the schema allows; empty when it says nothing about the type."""
+        return _types(self.node, self.root, 0)
+
+    def property(self, key: str) -> Schema | None:
+        """The schema of an object's member; None when it isn't declared."""
+        for node in _alternatives(self.node, self.root, 0):
+            properties = node.get("properties")
+            if isinstance(properties, Mapping) and key in properties:
+                return Schema(properties[key], self.root)
+        for node in _alternatives(self.node, self.root, 0):
+            if isinstance(node.get("additionalProperties"), Mapping):
+                return Schema(node["additionalProperties"], self.root)
+        return None
+
+    def items(self) -> Schema | None:
+        """The schema of an array's items; None when nothing is said of them."""
+        for node in _alternatives(self.node, self.root, 0):
+            if isinstance(node.get("items"), Mapping):
+                return Schema(node["items"], self.root)
+        return None
+
+
+def parameters_schema(parameters: Any) -> Schema:
+    """The schema of a tool's `parameters`."""
+    return Schema(parameters, parameters)
+
+
+def declared(schema: Schema, key: str) -> bool:
+    """Whether an object of this schema declares the member by name."""
+    return any(
+        key in node["properties"]
+        for node in _alternatives(schema.node, schema.root, 0)
+        if isinstance(node.get("properties"), Mapping)
+    )
+
+
+def coerce(text: str, schema: Schema | None, wire_type: str | None, default: str, literals: Sequence[str]) -> Any:
+    """The value that `text` stands for.
+
+    wire_type: the JSON type that the wire names for it, None where it names none. default: `string` or `json`, for a
+    value of which neither says anything. literals: `json`, and `python` where True, False and None count as well.
+    """
+    types = schema.types() if schema is not None else frozenset()
+    if not types:
+        if wire_type is not None:
+            types = frozenset() if wire_type == "any" else frozenset({wire_type})
+        elif default == "string":
+            return text
+    if types == {"string"}:
+        return text
+    value = _parse(text, "python" in literals)
+    if value is _FAILED:
+        return text
+    if not types:
+        return value
+    return _fitted(text, value, types)
+
+
+def _fitted(text: str, value: Any, types: frozenset[str]) -> Any:
+    """`value` if its type is allowed, else the text."""
+    if value is None:
+        return None if "null" in types else text
+    if isinstance(value, bool):
+        return value if "boolean" in types else text
+    if isinstance(value, int):
+        return value if types & {"integer", "number"} else text
+    if isinstance(value, float):
+        if "number" in types:
+            return value
+        return int(value) if "integer" in types and value.is_integer() else text
+    if isinstance(value, dict):
+        return value if "object" in types else text
+    if isinstance(value, list):
+        return value if "array" in types else text
+    return text  # a quoted string: the quotes are the model's
+
+
+def _parse(text: str, is_python: bool) -> Any:
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return _parse_python(text.strip()) if is_python else _FAILED
+    return _FAILED if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"JSON has no {constant}")
+
+
+def _parse_python(text: str) -> Any:
+    if text in _PYTHON:
+        return _PYTHON[text]
+    if text[:1] not in ("{", "["):
+        return _FAILED
+    try:
+        value = ast.literal_eval(text)
+        json.dumps(value, allow_nan=False)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return _FAILED
+    return value if isinstance(value, dict | list) else _FAILED
+
+
+def _resolved(node: Any, root: Any, depth: int) -> Any:
+    """`node`, or what its `$ref` points at; a reference that leads nowhere says nothing."""
+    while isinstance(node, Mapping) and isinstance(node.get("$ref"), str) and depth < _MAX_REFERENCES:
+        reference, node, depth = node["$ref"], root, depth + 1
+        if not reference.startswith("#"):
+            return {}
+        for part in reference[1:].split("/")[1:]:
+            step = part.replace("~1", "/").replace("~0", "~")
+            node = node.get(step) if isinstance(node, Mapping) else None
+    return node
+
+
+def _alternatives(node: Any, root: Any, depth: int) -> list[Mapping[str, Any]]:
+    """The schema and everything that it is put together from, references resolved."""
+    node = _resolved(node, root, depth)
+    if not isinstance(node, Mapping) or depth >= _MAX_REFERENCES:
+        return []
+    found: list[Mapping[str, Any]] = [node]
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        members = node.get(keyword)
+        if isinstance(members, Sequence) and not isinstance(members, str):
+            for member in members:
+                found += _alternatives(member, root, depth + 1)
+    return found
+
+
+def _types(node: Any, root: Any, depth: int) -> frozenset[str]:
+    node = _resolved(node, root, depth)
+    if not isinstance(node, Mapping) or depth >= _MAX_REFERENCES:
+        return frozenset()
+    own = _own_types(node)
+    for keyword in ("anyOf", "oneOf"):
+        members = node.get(keyword)
+        if isinstance(members, Sequence) and not isinstance(members, str) and members:
+            found = [_types(member, root, depth + 1) for member in members]
+            joined = frozenset().union(*found) if all(found) else frozenset()
+            own = own & joined if own and joined else own or joined
+    members = node.get("allOf")
+    if isinstance(members, Sequence) and not isinstance(members, str):
+        for member in members:
+            found_types = _types(member, root, depth + 1)
+            own = own & found_types if own and found_types else own or found_types
+    return own | {"null"} if own and node.get("nullable") is True else own
+
+
+def _own_types(node: Mapping[str, Any]) -> frozenset[str]:
+    stated = node.get("type")
+    if isinstance(stated, str):
+        return frozenset({stated})
+    if isinstance(stated, Sequence):
+        return frozenset(one for one in stated if isinstance(one, str))
+    values = node["enum"] if isinstance(node.get("enum"), list) else [node["const"]] if "const" in node else []
+    if values:
+        return frozenset(_type_of(value) for value in values)
+    if "properties" in node:
+        return frozenset({"object"})
+    return frozenset({"array"}) if "items" in node else frozenset()
+
+
+def _type_of(value: Any) -> str:
+    names: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array"}
+    return "null" if value is None else names.get(type(value), "object")
