@@ -50,7 +50,7 @@ class ChatProfile:
     thinking_switch: the template keyword that turns thinking off and on; None when nothing does. effort_keyword and
     efforts: the keyword for how much to think, and the levels that the template takes. begins_inside: whether answers
     to an ordinary prompt start in the reasoning channel. accepts: all keywords of the encoder. evidence: one line for
-    each decision.
+    each decision. ends_at_call: a declared call ends an open reasoning channel (--reasoning-ends-at-tool-call).
     """
 
     format: FormatSpec | None
@@ -62,6 +62,7 @@ class ChatProfile:
     accepts: frozenset[str]
     needs: TemplateNeeds
     evidence: tuple[str, ...]
+    ends_at_call: bool = False
 
     def template_kwargs(
         self,
@@ -116,6 +117,7 @@ class ChatProfile:
             suppress_calls=suppress_calls,
             parallel=parallel,
             num_earlier_calls=num_earlier_calls,
+            ends_at_call=self.ends_at_call,
         )
         return AnswerPipeline(Detokenizer(tokenizer, skip_special_tokens, shown_special_ids=shown), stages)
 
@@ -160,7 +162,9 @@ def render_probe_prompt(encoder: ChatEncoder, needs: TemplateNeeds | None = None
     return richest or next((text for text in texts if text is not None), "")
 
 
-def probe_chat_encoder(encoder: ChatEncoder, tool_call_parser: str = "auto") -> ChatProfile:
+def probe_chat_encoder(
+    encoder: ChatEncoder, tool_call_parser: str = "auto", *, reasoning_ends_at_tool_call: bool = False
+) -> ChatProfile:
     """Find everything out, and log it. Raises ValueError for an unknown `tool_call_parser`, with the names."""
     forced = None if tool_call_parser == "auto" else get_format(tool_call_parser)
     needs = probe_needs(encoder)
@@ -191,6 +195,7 @@ def probe_chat_encoder(encoder: ChatEncoder, tool_call_parser: str = "auto") -> 
             switch_line,
             f"answers begin {'inside' if inside else 'outside'} the reasoning channel: prompts end {_tail(prompt)}",
         ),
+        ends_at_call=reasoning_ends_at_tool_call,
     )
     for line in profile.evidence:
         logger.info("%s: %s", encoder.name, line)
@@ -213,7 +218,9 @@ def _dialect(encoder: ChatEncoder, needs: TemplateNeeds, rendered: str) -> Diale
     prompts = [rendered, try_render(encoder, [_PROBE_USER], needs) or ""]
     for alias in SWITCH_ALIASES:
         if alias in encoder.accepts:
-            prompts += [try_render(encoder, [_PROBE_USER], needs, **{alias: value}) or "" for value in (True, False)]
+            prompts += [
+                try_render(encoder, [_PROBE_USER], needs, controls={alias: value}) or "" for value in (True, False)
+            ]
     return detect_dialect("\n".join(prompts)) or detect_dialect(encoder.source)
 
 
@@ -230,8 +237,8 @@ def _switch(
     for switch in dialect.switches if dialect is not None else ():
         if switch.keyword not in encoder.accepts:
             continue
-        off = try_render(encoder, [_PROBE_USER], needs, **{switch.keyword: switch.off})
-        on = try_render(encoder, [_PROBE_USER], needs, **{switch.keyword: switch.on})
+        off = try_render(encoder, [_PROBE_USER], needs, controls={switch.keyword: switch.off})
+        on = try_render(encoder, [_PROBE_USER], needs, controls={switch.keyword: switch.on})
         if off is not None and on is not None and off != on:
             line = f"thinking switch {switch.keyword}={switch.off!r}: prompts end {_tail(off)} instead of {_tail(on)}"
             return switch, line
@@ -245,7 +252,7 @@ def _efforts(
     keyword = next((name for name in keywords if name in encoder.accepts), None)
     if keyword is None:
         return None, ()
-    rendered = {level: try_render(encoder, [_PROBE_USER], needs, **{keyword: level}) for level in EFFORTS}
+    rendered = {level: try_render(encoder, [_PROBE_USER], needs, controls={keyword: level}) for level in EFFORTS}
     return keyword, tuple(level for level, text in rendered.items() if text is not None)
 
 

@@ -6,6 +6,7 @@ Owns that choice alone: skip_special_tokens drops the others. Knows neither the 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from atom_spec.dialects import ReasoningDialect
 from atom_spec.formats import Channels, FormatSpec, Grammar
@@ -13,6 +14,7 @@ from atom_spec.formats import Channels, FormatSpec, Grammar
 from atom.tokenizer import Tokenizer
 
 
+@lru_cache(maxsize=16)
 def marker_token_ids(tokenizer: Tokenizer, spec: FormatSpec | None, dialect: ReasoningDialect | None) -> frozenset[int]:
     """The special tokens that some literal of the format or dialect is spelt with."""
     literals = list(_format_literals(spec)) if spec is not None else []

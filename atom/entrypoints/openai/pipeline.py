@@ -8,39 +8,26 @@ call is never cut in half. Knows neither HTTP nor the engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol
 
 from atom_spec.dialects import ReasoningDialect
+from atom_spec.formats import FormatSpec
 
+from atom.entrypoints.openai.call_watch import CallWatch, Reader
 from atom.entrypoints.openai.events import ContentDelta, Event, ReasoningDelta, ToolCallStart
 from atom.entrypoints.openai.reasoning import ReasoningChannel
+from atom.entrypoints.openai.tool_parser.stream import Tool, ToolCallReader, new_call_id
 from atom.text.detokenizer import Detokenizer
 from atom.text.stop_strings import StopStrings
 from atom.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from atom_spec.formats import FormatSpec
-
-    from atom.entrypoints.openai.tool_parser.stream import Tool
-
-
-class Reader(Protocol):
-    """What stands at the end of the chain: a ToolCallReader, or the one that lets everything pass."""
-
-    num_undeclared: int
-
-    def feed(self, text: str) -> list[Event]:
-        """Events that this text settles."""
-
-    def finish(self) -> list[Event]:
-        """Events that the end of the text settles."""
 
 
 class PassThrough:
     """The reader of a model without a tool-call format."""
 
     num_undeclared = 0
+    is_in_region = False
 
     def feed(self, text: str) -> list[Event]:
         """The text as content."""
@@ -70,11 +57,16 @@ class TextStages:
         parallel: bool = True,
         num_earlier_calls: int = 0,
         id_factory: Callable[[], str] | None = None,
+        ends_at_call: bool = False,
     ) -> None:
-        """`spec` to `id_factory`: see ToolCallReader."""
-        self._reasoning = ReasoningChannel(dialect, begins_inside)
-        self._splits = dialect is not None
+        """`spec` to `id_factory`: see ToolCallReader. ends_at_call: a declared call ends an open reasoning channel."""
         self._reader = _reader(spec, tools, suppress_calls, parallel, num_earlier_calls, id_factory)
+        self._reasoning = ReasoningChannel(
+            dialect,
+            begins_inside,
+            is_in_call=lambda: bool(getattr(self._reader, "is_in_region", False)),
+            new_watch=(lambda: CallWatch(_watching(spec, tools))) if ends_at_call and spec and tools else None,
+        )
         self._stops = StopStrings(stop_strings, include_stop)
         self.num_tool_calls = 0
 
@@ -82,11 +74,6 @@ class TextStages:
     def is_reasoning(self) -> bool:
         """Whether the next character belongs to the reasoning channel."""
         return self._reasoning.is_open
-
-    @property
-    def splits_reasoning(self) -> bool:
-        """Whether there is a dialect at all."""
-        return self._splits
 
     @property
     def stop_string(self) -> str | None:
@@ -103,15 +90,13 @@ class TextStages:
         if self._stops.matched is not None or not text:
             return []
         events: list[Event] = []
-        for event in self._reasoning.feed(text):
-            self._read(event, events)
+        self._reasoning.feed_into(text, lambda event: self._read(event, events))
         return events
 
     def finish(self) -> list[Event]:
         """The text has ended: everything that was held."""
         events: list[Event] = []
-        for event in self._reasoning.finish():
-            self._read(event, events)
+        self._reasoning.finish_into(lambda event: self._read(event, events))
         self._answer(self._reader.finish(), events)
         self._release_stops(events)
         return events
@@ -218,8 +203,6 @@ def _reader(
 ) -> Reader:
     if spec is None:
         return PassThrough()
-    from atom.entrypoints.openai.tool_parser.stream import ToolCallReader, new_call_id
-
     return ToolCallReader(
         spec,
         tools,
@@ -228,6 +211,11 @@ def _reader(
         num_earlier_calls=num_earlier_calls,
         id_factory=id_factory or new_call_id,
     )
+
+
+def _watching(spec: FormatSpec, tools: Sequence[Tool]) -> Reader:
+    """A reader that only finds out where a declared call starts: it drops no framing."""
+    return ToolCallReader(replace(spec, framing=(), undeclared="release"), tools)
 
 
 def _append_content(events: list[Event], text: str) -> None:
@@ -242,7 +230,10 @@ def joined(events: list[Event]) -> list[Event]:
     result: list[Event] = []
     for kind, group in groupby(events, key=type):
         if kind is ContentDelta or kind is ReasoningDelta:
-            result.append(kind("".join([event.text for event in group])))
+            result.append(kind("".join([event.text for event in group if isinstance(event, _DELTAS)])))
         else:
             result.extend(group)
     return result
+
+
+_DELTAS = (ContentDelta, ReasoningDelta)

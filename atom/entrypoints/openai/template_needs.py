@@ -6,7 +6,7 @@ once, at startup. Knows nothing of formats or of reasoning dialects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -44,11 +44,17 @@ def probe_call(call_id: str = "call_probe0", **more: Any) -> list[Message]:
 
 
 def try_render(
-    encoder: ChatEncoder, messages: Sequence[Message], needs: TemplateNeeds, with_tools: bool = False, **kwargs: Any
+    encoder: ChatEncoder,
+    messages: Sequence[Message],
+    needs: TemplateNeeds,
+    *,
+    with_tools: bool = False,
+    controls: Mapping[str, Any] | None = None,
 ) -> str | None:
     """The prompt of request messages; None when the encoder refuses them."""
+    tools = [PROBE_TOOL] if with_tools else None
     try:
-        return encoder.render(convert_messages(messages, needs), [PROBE_TOOL] if with_tools else None, **kwargs)
+        return encoder.render(convert_messages(messages, needs), tools, **(controls or {}))
     except ChatTemplateError:
         return None
 
