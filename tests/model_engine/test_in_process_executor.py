@@ -1,0 +1,92 @@
+"""The in-process executor: order, errors, the end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from atom.config import Config
+from atom.model_engine.batch import ScheduledBatch, SlotAdmission
+from atom.model_engine.executor.in_process import InProcessExecutor
+from atom.model_engine.kv_cache import CacheSizeError
+from tests.models.drive import GREEDY
+from tests.models.tiny import make_model, save_model
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    torch.set_num_threads(1)
+    folder = save_model(make_model("llama"), Path(tmp_path_factory.mktemp("model")))
+    return Config.resolve(str(folder), device="cpu", max_num_seqs=2, kv_cache_memory=1 << 20, max_model_len=64)
+
+
+@pytest.fixture
+def executor(config: Config) -> Iterator[InProcessExecutor]:
+    made = InProcessExecutor(config)
+    made.start()
+    yield made
+    made.shutdown()
+
+
+def prefill(step: int, slot: int = 0) -> ScheduledBatch:
+    tokens = np.array([5, 6, 7], dtype=np.int32)
+    admission = SlotAdmission(slot, tokens.tolist(), 3, [slot], GREEDY, 0)
+    lens, none = np.array([3], dtype=np.int32), np.empty((0, 3), dtype=np.int32)
+    slots, yes = np.array([slot], dtype=np.int32), np.array([True])
+    return ScheduledBatch(step, slots, lens, lens * 0, yes, 0, tokens, none, [admission])
+
+
+def decode(step: int, context: int) -> ScheduledBatch:
+    one, none = np.ones(1, dtype=np.int32), np.empty((0, 3), dtype=np.int32)
+    return ScheduledBatch(step, one * 0, one, one * context, np.array([True]), 1, one[:0], none)
+
+
+def test_steps_can_be_launched_ahead_of_their_results(executor: InProcessExecutor) -> None:
+    executor.launch(prefill(0))
+    executor.launch(decode(1, 3))
+    executor.launch(decode(2, 4))
+    ahead = [executor.collect() for _ in range(3)]
+    assert [result.step for result in ahead] == [0, 1, 2]
+    one_by_one = []
+    for batch in (prefill(3), decode(4, 3), decode(5, 4)):
+        executor.launch(batch)
+        one_by_one.append(executor.collect())
+    for first, second in zip(ahead, one_by_one, strict=True):
+        assert first.token_ids.tolist() == second.token_ids.tolist()
+        assert first.num_tokens.tolist() == [1]
+
+
+def test_a_failed_step_raises_where_it_is_collected(executor: InProcessExecutor) -> None:
+    executor.launch(prefill(0, slot=77))
+    executor.launch(prefill(1))
+    with pytest.raises(IndexError):
+        executor.collect()
+    assert executor.collect().step == 1
+
+
+def test_unknown_operations_are_refused(executor: InProcessExecutor) -> None:
+    with pytest.raises(ValueError, match="'dance'"):
+        executor.call("dance", {})
+
+
+def test_shutdown_ends_the_worker_and_may_come_twice(config: Config) -> None:
+    executor = InProcessExecutor(config)
+    info, space = executor.start()
+    assert info.num_blocks == space.num_blocks
+    executor.shutdown()
+    executor.shutdown()
+    assert not any(thread.name == "model-runner" and thread.is_alive() for thread in threading.enumerate())
+    InProcessExecutor(config).shutdown()
+
+
+def test_a_start_that_fails_says_why(config: Config) -> None:
+    executor = InProcessExecutor(replace(config, kv_cache_memory=1000))
+    with pytest.raises(CacheSizeError, match="--max-model-len"):
+        executor.start()
+    executor.shutdown()
