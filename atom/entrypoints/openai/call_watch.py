@@ -14,7 +14,9 @@ from atom.entrypoints.openai.events import ContentDelta, Event, ToolCallStart
 class Reader(Protocol):
     """What reads an answer's text for calls: a ToolCallReader, or a stand-in for models without a format."""
 
-    num_undeclared: int
+    @property
+    def num_undeclared(self) -> int:
+        """Complete calls that named no declared tool."""
 
     @property
     def is_in_region(self) -> bool:
