@@ -63,10 +63,10 @@ def choose_num_blocks(config: Config, size: CacheGeometry, device: torch.device)
         budget = _cpu_budget(size, one)
     num_blocks = min(budget // size.block_bytes, everything)
     if num_blocks < one:
+        needed, fitting = _show(one * size.block_bytes), num_blocks * size.block_size
         raise CacheSizeError(
-            f"one sequence of --max-model-len {config.max_model_len} needs {_show(one * size.block_bytes)} of KV cache, "
-            f"{_show(budget)} is there: give a smaller --max-model-len (at most {num_blocks * size.block_size} fit) "
-            f"or a larger {flag}"
+            f"one sequence of --max-model-len {config.max_model_len} needs {needed} of KV cache and "
+            f"{_show(budget)} is there: give a smaller --max-model-len (at most {fitting} fit) or a larger {flag}"
         )
     return num_blocks
 

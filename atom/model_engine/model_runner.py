@@ -16,7 +16,6 @@ from atom import envs
 from atom.config import Config
 from atom.model_engine import kv_cache
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
-from atom.model_engine.executor.base import CacheSpace
 from atom.model_engine.input_batch import InputBatch, SampledRows
 from atom.model_engine.messages import EngineInfo, TokenLogprobs
 from atom.model_engine.sampling_state import OFF, SamplingState
@@ -84,7 +83,7 @@ class ModelRunner:
         with torch.inference_mode():
             self.model = build_model(config.hf, build).eval()
             load_model(self.model, config.model_path, config.load_dummy)
-            self.space = self._make_cache()
+            self.num_blocks = self._make_cache()
         self.sampler = Sampler(self.kernels)
         self.state = SamplingState(config.max_num_seqs, config.hf.vocab_size, config.eos_token_ids, self.device)
         max_blocks = -(-config.max_model_len // config.block_size)
@@ -101,19 +100,20 @@ class ModelRunner:
             max_model_len=config.max_model_len,
             vocab_size=config.hf.vocab_size,
             eos_token_ids=list(config.eos_token_ids),
-            block_size=self.space.block_size,
-            num_blocks=self.space.num_blocks,
+            block_size=config.block_size,
+            num_blocks=self.num_blocks,
             max_num_seqs=config.max_num_seqs,
             kernels=self.kernels.choice,
         )
 
-    def _make_cache(self) -> CacheSpace:
+    def _make_cache(self) -> int:
+        """Allocate and bind the cache; returns its number of blocks."""
         config, layers = self.config, list(self.model.attention_layers())
         size = kv_cache.geometry(layers, config.block_size, self.dtype)
         num_blocks = kv_cache.choose_num_blocks(config, size, self.device)
         kv_cache.allocate(layers, num_blocks, config.block_size, self.dtype, self.kernels, self.device)
         kv_cache.log_capacity(num_blocks, size, config.max_model_len)
-        return CacheSpace(num_blocks, config.block_size)
+        return num_blocks
 
     @torch.inference_mode()
     def run(self, batch: ScheduledBatch) -> StepOutput:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from safetensors import SafetensorError, safe_open
 from torch import nn
@@ -20,7 +21,6 @@ from atom.model_loader.dummy import fill_dummy
 from atom.model_loader.files import WeightsError, find_weight_files
 from atom.model_loader.weight_names import checkpoint_slots, may_be_left_over
 from atom.model_ops.weights import FinishesLoading, WeightSlot
-from atom.models.decoder import CausalLM
 
 logger = logging.getLogger(__name__)
 
@@ -28,11 +28,27 @@ logger = logging.getLogger(__name__)
 _MAX_LISTED = 5
 
 
-def load_model(model: CausalLM, folder: Path, dummy: str | None) -> None:
+class Loadable(Protocol):
+    """What the loader asks of a model, which is an nn.Module besides.
+
+    packed maps a packed layer's name to the checkpoint's names; is_head_tied says that it needs no head of its own.
+    """
+
+    @property
+    def packed(self) -> Mapping[str, tuple[str, ...]]:
+        """Names in the order of their parts."""
+
+    @property
+    def is_head_tied(self) -> bool:
+        """Whether the head is the embedding."""
+
+
+def load_model(model: Loadable, folder: Path, dummy: str | None) -> None:
     """Fill `model` from the safetensors in `folder`, or with `dummy` weights, and finish its layers.
 
     Raises WeightsError when files or tensors are missing, left over or of another shape.
     """
+    assert isinstance(model, nn.Module)
     start = time.monotonic()
     slots = checkpoint_slots(model, model.packed)
     if dummy is None:

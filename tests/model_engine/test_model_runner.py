@@ -51,7 +51,7 @@ def test_info(runner: ModelRunner) -> None:
     info = runner.info()
     assert (info.architecture, info.device, info.dtype) == ("Qwen3ForCausalLM", "cpu", "float32")
     assert (info.vocab_size, info.max_model_len, info.block_size) == (199, 128, 4)
-    assert info.num_blocks == runner.space.num_blocks > 0
+    assert info.num_blocks == runner.num_blocks > 0
     assert info.kernels["attention_decode"] == "reference"
 
 

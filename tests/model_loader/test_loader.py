@@ -147,7 +147,7 @@ def test_shards_by_index(write: Callable[..., Path]) -> None:
 
 
 def test_no_weights_at_all(tmp_path: Path) -> None:
-    with pytest.raises(WeightsError, match="holds no safetensors$"):
+    with pytest.raises(WeightsError, match=r"holds no safetensors$"):
         find_weight_files(tmp_path)
     (tmp_path / "pytorch_model.bin").touch()
     with pytest.raises(WeightsError, match=r"pytorch_model\.bin is in a format that is not read"):

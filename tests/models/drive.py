@@ -46,8 +46,8 @@ class Driver:
 
     def __init__(self, runner: ModelRunner, shuffle_seed: int = 3) -> None:
         self.runner = runner
-        self.size = runner.space.block_size
-        self._free = np.random.default_rng(shuffle_seed).permutation(runner.space.num_blocks).tolist()
+        self.size = runner.config.block_size
+        self._free = np.random.default_rng(shuffle_seed).permutation(runner.num_blocks).tolist()
         self._slots = list(range(runner.config.max_num_seqs))
         self._step = 0
 

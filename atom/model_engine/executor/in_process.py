@@ -37,7 +37,8 @@ class InProcessExecutor(Executor):
     def start(self) -> tuple[EngineInfo, CacheSpace]:
         """Load the model in the worker."""
         self._worker.start()
-        return self._submit(self._load).result()
+        loaded: tuple[EngineInfo, CacheSpace] = self._submit(self._load).result()
+        return loaded
 
     def _load(self) -> tuple[EngineInfo, CacheSpace]:
         # torch takes a second to import, and only the worker needs it.
@@ -45,7 +46,8 @@ class InProcessExecutor(Executor):
 
         self._runner = ModelRunner(self._config)
         self._runner.warm_up()
-        return self._runner.info(), self._runner.space
+        info = self._runner.info()
+        return info, CacheSpace(info.num_blocks, info.block_size)
 
     def launch(self, batch: ScheduledBatch) -> None:
         """Queue the step for the worker."""
