@@ -61,11 +61,16 @@ def try_render(
 
 def probe_needs(encoder: ChatEncoder) -> TemplateNeeds:
     """The shape of messages that makes everything in them arrive in the prompt."""
-    needs = TemplateNeeds(has_developer='"developer"' in encoder.source or "'developer'" in encoder.source)
+    needs = TemplateNeeds()
     if not _arrives(encoder, [_USER], needs, USER):
         parts = replace(needs, content_parts=True)
         needs = parts if _arrives(encoder, [_USER], parts, USER) else needs
     needs = _probe_system(encoder, needs)
+    # Templates that write any role's name as it comes know no developer, and neither do their models.
+    if '"developer"' in encoder.source or "'developer'" in encoder.source:
+        developer = {"role": "developer", "content": SYSTEM}
+        knows = replace(needs, has_developer=True)
+        needs = knows if _arrives(encoder, [developer, _USER], knows, SYSTEM, USER) else needs
     return _probe_calls(encoder, needs)
 
 

@@ -170,7 +170,7 @@ CALLS = "{% for m in messages %}{% for c in m.tool_calls or [] %}<call>%s{% endf
         (ROLES + CALLS.replace("%s", "{{ '' + c.function.arguments }}"), TemplateNeeds(string_arguments=True)),
         (ROLES + CALLS.replace("%s", "{{ c.function.arguments }}"), TemplateNeeds(string_arguments=True)),
         (
-            ROLES + "{{ 'developer' }}" + CALLS.replace("%s", "{{ c.function.arguments | tojson }}"),
+            ROLES + "{% set known = 'developer' %}" + CALLS.replace("%s", "{{ c.function.arguments | tojson }}"),
             TemplateNeeds(has_developer=True),
         ),
         (
