@@ -6,6 +6,7 @@ sender never blocks, and what may pile up is bounded by the requests in flight.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import tempfile
@@ -58,8 +59,9 @@ class ClientSockets:
         return EngineAddresses(*(f"tcp://127.0.0.1:{port}" for port in ports))
 
     def send(self, message: ToEngine) -> None:
-        """Queue a message for the engine; never waits."""
-        self._to_engine.send(_encode(message), zmq.NOBLOCK)
+        """Queue a message for the engine; never waits. Dropped when no engine is connected: it has just died."""
+        with contextlib.suppress(zmq.Again):
+            self._to_engine.send(_encode(message), zmq.NOBLOCK)
 
     def receive_all(self) -> Iterator[FromEngine]:
         """Every message that has arrived, without waiting."""

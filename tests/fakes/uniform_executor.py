@@ -30,6 +30,7 @@ class UniformConfig:
     """The settings that the engine core reads of a Config, and the fake's own.
 
     draft_len: tokens a drafter proposes. fail_at_step: the step that raises. step_seconds: how long a step takes.
+    fail_at_start: the error to raise; "exit" ends the process without a word, "hang" never returns.
     """
 
     num_blocks: int = 64
@@ -94,6 +95,8 @@ class UniformExecutor(Executor):
         config = self.config
         if config.fail_at_start == "exit":
             os._exit(7)
+        if config.fail_at_start == "hang":
+            time.sleep(600)
         if config.fail_at_start is not None:
             raise ValueError(config.fail_at_start)
         info = EngineInfo(
@@ -179,6 +182,11 @@ class UniformExecutor(Executor):
         if slot.last_token is None:
             raise AssertionError("a slot decodes before it has sampled")
         context = len(slot.tokens) - 1
+        if length > 1 or self.config.draft_len:
+            length = min(length, len(slot.block_ids) * self.config.block_size - context)
+        if length < 1:  # drafts took it past its end, which the host learns a step late; nobody reads this
+            result.token_ids[row, 0], result.num_tokens[row] = GARBAGE, 1
+            return
         self._write(slot, context, [slot.last_token])
         tokens = self._read(slot, context + 1)
         sampled = [next_token(tokens, self.config.vocab_size)]

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from atom.model_engine import ipc
+from atom.model_engine.ipc import ClientSockets, EngineSockets
+from atom.model_engine.messages import (
+    AbortRequests,
+    EngineDead,
+    EngineInfo,
+    EngineReady,
+    EngineRequest,
+    EngineStats,
+    Shutdown,
+    StepOutput,
+    TokenDelta,
+    TokenLogprobs,
+    UtilityCall,
+    UtilityReply,
+)
+from atom.sampling_params import SamplingParams
+
+INFO = EngineInfo("m", "A", "cpu", "float32", 10, 20, [1, 2], 16, 30, 4, {"norm": "reference"})
+TO_ENGINE = [
+    EngineRequest(
+        "r", [1, 2], SamplingParams(stop_strings=["a", "b"], logit_bias={3: -1.5}, stop_token_ids=(4,)), 1.5, 2, "salt"
+    ),
+    EngineRequest("s", [1], SamplingParams(stop_strings="x", temperature=0.0, seed=-5)),
+    AbortRequests(["r", "s"]),
+    UtilityCall(3, "echo", {"a": 1, "b": None, "c": "d", "e": 0.5, "f": True}),
+    Shutdown(2.5),
+]
+ENTRY = TokenLogprobs(5, -0.25, 1, [5, 6], [-0.25, -2.0])
+FROM_ENGINE = [
+    EngineReady(INFO),
+    StepOutput([TokenDelta("r", [5], None, None, [ENTRY], [None, ENTRY], 16)], EngineStats(num_running=1)),
+    StepOutput([TokenDelta("r", [], "error", error="no")]),
+    UtilityReply(3, "{}"),
+    UtilityReply(4, error="bad"),
+    EngineDead("why"),
+]
+
+
+@pytest.fixture(params=["ipc", "tcp"])
+def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):  # noqa: ANN201
+    if request.param == "tcp":
+        monkeypatch.setattr(ipc, "_MAX_SOCKET_PATH", 5)
+    client = ClientSockets()
+    engine = EngineSockets(client.addresses)
+    assert client.addresses.to_engine.startswith(request.param)
+    yield client, engine
+    engine.close()
+    client.close()
+
+
+def test_every_message_arrives_as_it_was_sent(pair: tuple[ClientSockets, EngineSockets]) -> None:
+    client, engine = pair
+    for answer in FROM_ENGINE:
+        engine.send(answer)
+    answers: list[object] = []
+    while len(answers) < len(FROM_ENGINE):
+        client._from_engine.poll(5000)
+        answers += client.receive_all()
+    assert answers == FROM_ENGINE
+    for message in TO_ENGINE:
+        client.send(message)
+    received: list[object] = []
+    while len(received) < len(TO_ENGINE):
+        engine.wait(5)
+        received += engine.receive_all()
+    assert received[0].sampling.stop_list == ("a", "b")  # type: ignore[attr-defined]
+    assert received[1:] == TO_ENGINE[1:]
+
+
+def test_a_message_to_nobody_is_dropped() -> None:
+    client = ClientSockets()
+    client.send(Shutdown())
+    client.close()
+
+
+def test_waiting_ends_with_its_time(pair: tuple[ClientSockets, EngineSockets]) -> None:
+    _, engine = pair
+    engine.wait(0.01)
+    assert list(engine.receive_all()) == []
