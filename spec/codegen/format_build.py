@@ -29,9 +29,8 @@ from codegen.format_tables import (
 from codegen.source import NodePath, SpecError, YamlFile
 
 _INHERITED = ("section", "call", "argument", "call_separator", "argument_separator", "empty_call")
-_JSON_VALUES: dict[str, tuple[str, ...]] = dict.fromkeys(
-    ("string", "boolean", "null", "number", "object", "array"), ("json",)
-)
+_JSON_TYPES = ("string", "boolean", "null", "number", "object", "array")
+_JSON_VALUES: dict[str, tuple[str, ...]] = dict.fromkeys(_JSON_TYPES, ("json",))
 
 
 def build_format(file: YamlFile, schema: dict[str, Any]) -> FormatSpec:

@@ -7,65 +7,11 @@ neither wrappers nor formats.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 from atom.entrypoints.openai.tool_parser.calls import Fate
 from atom.entrypoints.openai.tool_parser.json_scan import JsonScanner
-from atom.entrypoints.openai.tool_parser.patterns import PARTIAL, Choice, Matched, Partial
+from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial
 from atom.entrypoints.openai.tool_parser.region import SPACE, Region
-
-
-def open_json(
-    region: Region, text: str, position: int, at_end: bool
-) -> tuple[ObjectCall | TaggedJsonCall, int] | Partial | None:
-    """The body of the call that begins at `position`; None: none does."""
-    tables = region.tables
-    if tables.grammar.object_keys is not None:
-        return (ObjectCall(region), position) if text[position] == "{" else None
-    found = tables.call.match(text, position)
-    if isinstance(found, Partial):
-        return None if at_end else PARTIAL
-    return None if found is None else (TaggedJsonCall(region, found), found.end)
-
-
-class JsonBlock:
-    """A JSON object inside a tagged call, with its own closer if it has one."""
-
-    def __init__(self, closers: tuple[str, ...]) -> None:
-        self._scanner = JsonScanner()
-        self._closers = Choice(closers)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the object is complete."""
-        return self._scanner.is_done
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether this is no object."""
-        return self._scanner.has_failed
-
-    @property
-    def is_believed(self) -> bool:
-        """Whether it has shown a key, or is complete."""
-        return self._scanner.is_open_inside
-
-    def take_plain(self, text: str) -> bool:
-        """Take `text` whole if it is plainly the middle of a string."""
-        return self._scanner.take_plain(text)
-
-    def advance(self, text: str, position: int, at_end: bool) -> int:
-        """Read from `position` on; the index up to which `text` has been read."""
-        return self._scanner.scan(text, position, at_end)
-
-    def arguments(self, unwraps: Callable[[str], bool]) -> str:
-        """The object as JSON; an envelope's inside in its place."""
-        keys = list(self._scanner.starts)
-        if len(keys) == 1 and unwraps(keys[0]):
-            inside = self._scanner.value_of(keys[0])
-            if inside is not None and inside.startswith("{"):
-                return inside
-        return self._scanner.closed() or "{}"
 
 
 class ObjectCall:

@@ -25,6 +25,7 @@ _CHARACTERS = {
     "is_string": r"[^\n<>\"]{0,16}",
 }
 _BARE_KEY = r"[^\n>]{1,256}"
+_ELEMENT_KEY = r"[^\s<>/\"'=][^\n<>\"'=]{0,255}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +102,18 @@ def _compile(source: str) -> str:
     for at in range(len(tokens) - 1, -1, -1):
         kind, text = tokens[at]
         follows = tokens[at + 1][1] if at + 1 < len(tokens) and tokens[at + 1][0] == "literal" else ""
-        piece = re.escape(text) if kind == "literal" else _hole(text, follows)
+        before = "".join(one[1] for one in tokens[max(0, at - 2) : at] if one[0] == "literal")
+        piece = re.escape(text) if kind == "literal" else _hole(text, before, follows)
         if kind == "hole" and at + 1 == len(tokens) and text != "ws":
             expression = r"(?=[\s\S])" + expression  # one more character shows that the hole is over
         expression = f"{piece}(?:{expression}|\\Z)"
     return expression
 
 
-def _hole(name: str, follows: str) -> str:
+def _hole(name: str, before: str, follows: str) -> str:
     if name == "ws":
         return r"\s*"
-    characters = _BARE_KEY if name == "key" and follows == ">" else _CHARACTERS[name]
+    characters = _CHARACTERS[name]
+    if name == "key" and follows == ">":  # nothing quotes it: a whole tag (an element), or the rest of one
+        characters = _ELEMENT_KEY if before.endswith(("<", "</")) else _BARE_KEY
     return f"(?P<{name}>{characters})"

@@ -12,10 +12,9 @@ from atom_spec.formats import FormatSpec
 
 from atom.entrypoints.openai.events import ContentDelta, Event
 from atom.entrypoints.openai.tool_parser.calls import CallOutput, Tool, new_call_id
-from atom.entrypoints.openai.tool_parser.json_calls import open_json
 from atom.entrypoints.openai.tool_parser.region import Outcome, Region
+from atom.entrypoints.openai.tool_parser.regions import open_call
 from atom.entrypoints.openai.tool_parser.tables import FormatTables, GrammarTables, tables_of
-from atom.entrypoints.openai.tool_parser.tagged import open_tagged
 
 __all__ = ["Tool", "ToolCallReader", "new_call_id", "read_whole"]
 
@@ -46,6 +45,11 @@ class ToolCallReader:
     def num_undeclared(self) -> int:
         """Complete calls that named no declared tool."""
         return self._reader.output.num_undeclared if self._reader else 0
+
+    @property
+    def is_in_region(self) -> bool:
+        """Whether the text so far ends inside a call, or behind an opener that may yet turn out to begin one."""
+        return self._reader is not None and self._reader.is_in_region
 
     def feed(self, text: str) -> list[Event]:
         """The events that this text settles, in order."""
@@ -94,6 +98,12 @@ class _TextReader:
         self._candidates: list[GrammarTables] = []
         self._opener = ""
         self._is_at_start = bool(tables.at_start)
+
+    @property
+    def is_in_region(self) -> bool:
+        """Whether the text so far ends in a region that is not behind its last call."""
+        region = self._region
+        return region is not None and (region.body is not None or not region.num_calls)
 
     def feed(self, text: str) -> list[Event]:
         """The events that this text settles."""
@@ -163,8 +173,7 @@ class _TextReader:
         self._enter(self._candidates.pop(0), start)
 
     def _enter(self, tables: GrammarTables, start: int) -> None:
-        opener = open_tagged if tables.grammar.shape == "tagged" else open_json
-        self._region = Region(tables, self.output, opener, self._opener)
+        self._region = Region(tables, self.output, open_call, self._opener)
         self._region.mark = start
 
     def _reopen(self, literal: str, text: str, start: int) -> None:
