@@ -103,7 +103,10 @@ async def _serve(
         from atom.entrypoints.openai.app import create_app
         from atom.entrypoints.openai.serving import ServingContext
 
-        serving = ServingContext.of(config, server, text, engine)
+        try:
+            serving = ServingContext.of(config, server, text, engine)
+        except OSError as error:
+            raise StartupError(f"--request-log: {error}") from error
         logger.info("serving %s at %s", ", ".join(serving.served_model_names), address_of(listening))
         try:
             return await lifecycle.serve(create_app(serving), serving, listening, signals)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -99,13 +100,14 @@ class LiveServer:
         """POST JSON."""
         return self.client.post(path, json=body, **options)
 
-    def chat(self, content: str = "hi", **fields: Any) -> httpx.Response:
+    def chat(self, content: str = "hi", *, headers: dict[str, str] | None = None, **fields: Any) -> httpx.Response:
         """A chat request of one user message."""
-        return self.post("/v1/chat/completions", {"messages": [{"role": "user", "content": content}], **fields})
+        body = {"messages": [{"role": "user", "content": content}], **fields}
+        return self.post("/v1/chat/completions", body, headers=headers)
 
-    def complete(self, prompt: Any = "hi", **fields: Any) -> httpx.Response:
+    def complete(self, prompt: Any = "hi", *, headers: dict[str, str] | None = None, **fields: Any) -> httpx.Response:
         """A completion request."""
-        return self.post("/v1/completions", {"prompt": prompt, **fields})
+        return self.post("/v1/completions", {"prompt": prompt, **fields}, headers=headers)
 
     def in_loop(self, function: Any, *arguments: Any) -> Any:
         """Call something that belongs to the server's event loop."""
@@ -149,6 +151,22 @@ def running(serving: ServingContext) -> Iterator[LiveServer]:
         assert not thread.is_alive(), "the server did not stop"
 
 
+def script(name: str, **more: str) -> dict[str, str]:
+    """Headers that choose a script."""
+    return {"x-script-id": name, **more}
+
+
+def error_of(response: httpx.Response, status: int = 400) -> dict[str, Any]:
+    """The error object of a response that must have this status and the API's shape."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    body = response.json()
+    assert set(body) == {"error"} and set(body["error"]) == {"message", "type", "param", "code"}, body
+    assert body["error"]["message"] and "Traceback" not in response.text
+    error: dict[str, Any] = body["error"]
+    return error
+
+
 def _wait_until_up(server: LiveServer) -> None:
     for _ in range(200):
         try:
@@ -176,8 +194,6 @@ def frames_of(response: httpx.Response) -> list[str]:
 
 def stream_json(response: httpx.Response) -> Sequence[Any]:
     """The chunks of a stream that must end with [DONE]."""
-    import json
-
     frames = frames_of(response)
     assert frames[-1] == "[DONE]" and frames.count("[DONE]") == 1, frames[-3:]
     return [json.loads(frame) for frame in frames[:-1]]

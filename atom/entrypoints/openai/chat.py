@@ -19,12 +19,13 @@ from atom.entrypoints.openai.chat_answer import FoldedAnswer, step_frames
 from atom.entrypoints.openai.chat_prompt import ChatPrompt, build_prompt
 from atom.entrypoints.openai.endpoint import Handler
 from atom.entrypoints.openai.frames import ChunkFrames
-from atom.entrypoints.openai.generation import SequenceRun, merged_steps
+from atom.entrypoints.openai.generation import SequenceRun
 from atom.entrypoints.openai.ids import new_chat_id
 from atom.entrypoints.openai.limits import asked_max_tokens, room_for_answer, sampling_params, seed_of_sample
 from atom.entrypoints.openai.logprobs import ChatLogprobs, TokenEntry, chat_entry
 from atom.entrypoints.openai.metrics import RequestMetrics
 from atom.entrypoints.openai.sse import DONE, FrameStream
+from atom.entrypoints.openai.streaming_dispatch import merged_steps
 from atom.entrypoints.openai.usage import usage_of
 from atom.model_engine.messages import EngineRequest
 

@@ -19,7 +19,7 @@ from atom.entrypoints.openai.endpoint import Handler
 from atom.entrypoints.openai.errors import bad_request
 from atom.entrypoints.openai.events import ContentDelta
 from atom.entrypoints.openai.frames import ChunkFrames
-from atom.entrypoints.openai.generation import SequenceRun, Step, merged_steps
+from atom.entrypoints.openai.generation import SequenceRun, Step
 from atom.entrypoints.openai.ids import new_completion_id
 from atom.entrypoints.openai.limits import (
     asked_max_tokens,
@@ -33,6 +33,7 @@ from atom.entrypoints.openai.logprobs import CompletionLogprobs, TokenEntry, com
 from atom.entrypoints.openai.metrics import RequestMetrics
 from atom.entrypoints.openai.pipeline import AnswerPipeline
 from atom.entrypoints.openai.sse import DONE, FrameStream
+from atom.entrypoints.openai.streaming_dispatch import merged_steps
 from atom.entrypoints.openai.usage import usage_of
 from atom.model_engine.messages import EngineRequest
 from atom.text.detokenizer import Detokenizer
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt as ids, and as the text that `echo` gives back."""
+    """A prompt as ids, and as the text that `echo` gives back (empty where it was given as ids, without echo)."""
 
     token_ids: list[int]
     text: str
@@ -127,7 +128,8 @@ async def create_completion(
 ) -> Response | FrameStream:
     """The handler."""
     serving.check_model(request.model)
-    prompts = await encode_prompts(serving, request.prompt)
+    size = call.state.body_size
+    prompts = await serving.in_background(size, encode_prompts, serving, request.prompt, bool(request.echo))
     check_num_sequences(len(prompts), request.n or 1)
     answer = CompletionAnswer(serving, request, prompts)
     if request.stream:
@@ -135,33 +137,32 @@ async def create_completion(
     return await _whole(serving, answer)
 
 
-async def encode_prompts(serving: ServingContext, given: Any) -> list[Prompt]:
+def encode_prompts(serving: ServingContext, given: Any, echo: bool) -> list[Prompt]:
     """The prompts of a request, in order. Raises ApiError 400 for an empty list or ids outside the vocabulary."""
     if isinstance(given, str):
-        return [await _encode_text(serving, given)]
+        return [_from_text(serving, given)]
     if not given:
         raise bad_request("prompt must not be empty", "prompt")
     if isinstance(given[0], int):
-        return [await _decode_ids(serving, given)]
+        return [_from_ids(serving, given, echo)]
     if isinstance(given[0], str):
-        return [await _encode_text(serving, text) for text in given]
-    return [await _decode_ids(serving, ids) for ids in given]
+        return [_from_text(serving, text) for text in given]
+    return [_from_ids(serving, ids, echo) for ids in given]
 
 
-async def _encode_text(serving: ServingContext, text: str) -> Prompt:
-    ids = await serving.in_background(len(text), serving.tokenizer.encode, text)
+def _from_text(serving: ServingContext, text: str) -> Prompt:
+    ids = serving.tokenizer.encode(text)
     if not ids:  # there must be something to continue: what the tokenizer puts before a text, or what ends one
         begin = serving.tokenizer.bos_token_id
         ids = [serving.empty_prompt_id if begin is None else begin]
     return Prompt(ids, text)
 
 
-async def _decode_ids(serving: ServingContext, ids: list[int]) -> Prompt:
+def _from_ids(serving: ServingContext, ids: list[int], echo: bool) -> Prompt:
     if not ids:
         raise bad_request("prompt: a list of token ids must not be empty", "prompt")
     check_token_ids(ids, serving.vocab_size, "prompt")
-    text = await serving.in_background(len(ids), serving.tokenizer.decode, ids)
-    return Prompt(ids, text)
+    return Prompt(ids, serving.tokenizer.decode(ids) if echo else "")
 
 
 async def _whole(serving: ServingContext, answer: CompletionAnswer) -> Response:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -116,6 +117,8 @@ class Endpoint:
             raise unsupported_media_type(content_type)
         body = await read_body(request, self._serving.server.max_request_bytes)
         request.state.body_size = len(body)
+        if self._serving.request_log is not None:
+            self._serving.request_log.add("request", request_id_of(request.scope), body)
         return await self._serving.decode(operation.model, body)
 
     @staticmethod
@@ -131,11 +134,14 @@ async def _respond(
 ) -> Response | None:
     """The handler's response; None when it was a stream, which is written by then."""
     answer = await operation.handler(serving, request, body)
+    log, request_id = serving.request_log, request_id_of(request.scope)
     if isinstance(answer, Response):
+        if log is not None:
+            log.add("response", request_id, bytes(answer.body))
         return answer
     serving.metrics.open_streams.add(writer)
     try:
-        await writer.write_all(answer.frames)
+        await writer.write_all(answer.frames, None if log is None else partial(log.add_frames, request_id))
     finally:
         serving.metrics.open_streams.discard(writer)
     return None

@@ -6,7 +6,6 @@ leaving the iteration early aborts the engine's side. Endpoints fold or stream t
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -90,6 +89,7 @@ class SequenceRun:
             return Step(events, entries)
         rest = self.pipeline.finish()
         if self.tracker is not None:
+            self.tracker.end()
             entries += self._release(self.tracker, rest)
             entries += self.tracker.finish(_stop_entry(delta))
         self.finish_reason = self._reason(delta)
@@ -144,37 +144,3 @@ def _stop_entry(delta: TokenDelta) -> TokenLogprobs | None:
     """The entry of the token that ended the sequence, which has no place in `token_ids`."""
     entries = delta.logprobs or []
     return entries[-1] if delta.stop_token is not None and len(entries) > len(delta.token_ids) else None
-
-
-async def merged_steps(
-    runs: Sequence[SequenceRun], engine: EngineClient
-) -> AsyncGenerator[tuple[SequenceRun, Step], None]:
-    """The steps of all choices as they come. The first failure ends them all; so does closing the iterator."""
-    if len(runs) == 1:
-        async with aclosing(runs[0].steps(engine)) as steps:
-            async for step in steps:
-                yield runs[0], step
-        return
-    queue: asyncio.Queue[tuple[SequenceRun, Step | Exception]] = asyncio.Queue()
-
-    async def pump(run: SequenceRun) -> None:
-        try:
-            async with aclosing(run.steps(engine)) as steps:
-                async for step in steps:
-                    queue.put_nowait((run, step))
-        except Exception as error:
-            queue.put_nowait((run, error))
-
-    tasks = [asyncio.create_task(pump(run)) for run in runs]
-    num_running = len(runs)
-    try:
-        while num_running:
-            run, got = await queue.get()
-            if isinstance(got, Exception):
-                raise got
-            num_running -= got.finish_reason is not None
-            yield run, got
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -40,8 +40,11 @@ class LogprobTracker(Protocol):
     def release(self, text: str) -> list[TokenEntry]:
         """The answer grew by `text`: the entries that are complete with it."""
 
+    def end(self) -> None:
+        """No token will follow; text that is still held may."""
+
     def finish(self, stop: TokenLogprobs | None) -> list[TokenEntry]:
-        """The answer is over: the entries that are left, `stop` being that of the token that ended it."""
+        """All text is out: the entries that are left, `stop` being that of the token that ended the answer."""
 
 
 class CompletionLogprobs:
@@ -68,11 +71,14 @@ class CompletionLogprobs:
             ready.append(self._waiting.popleft())
         return ready
 
-    def finish(self, stop: TokenLogprobs | None) -> list[TokenEntry]:
+    def end(self) -> None:
         """See LogprobTracker."""
         rest = self._detokenizer.finish()
-        if rest and self._waiting:
+        if self._waiting:
             self._waiting[-1].text += rest
+
+    def finish(self, stop: TokenLogprobs | None) -> list[TokenEntry]:
+        """See LogprobTracker."""
         for entry in self._waiting:
             room = max(0, self._end_of_text - entry.offset)
             entry.text = entry.text[:room]
@@ -118,6 +124,13 @@ class ChatLogprobs:
         """What waits turned out to be no content."""
         self._waiting.clear()
         self._drop_text(self._start + len(self._text))
+
+    def end(self) -> None:
+        """See LogprobTracker."""
+        rest = self._detokenizer.finish()
+        if self._waiting:
+            self._waiting[-1].text += rest
+            self._text += rest
 
     def finish(self, stop: TokenLogprobs | None) -> list[TokenEntry]:
         """See LogprobTracker."""

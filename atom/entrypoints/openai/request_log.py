@@ -31,6 +31,15 @@ class RequestLog:
         line = {"timestamp": time.time(), "request_id": request_id, "type": kind, "data": _embeddable(data)}
         self._lines.put(msgspec.json.encode(line) + b"\n")
 
+    def add_frames(self, request_id: str, frames: bytes) -> None:
+        """Note the frames of a stream, one line each."""
+        for frame in frames.removesuffix(b"\n\n").split(b"\n\n"):
+            data = frame.removeprefix(b"data: ")
+            if data == b"[DONE]":
+                self.add("stream_done", request_id)
+            else:
+                self.add("stream_chunk", request_id, data)
+
     def close(self) -> None:
         """Write what is left."""
         self._lines.put(None)

@@ -22,6 +22,7 @@ from atom.entrypoints.openai.decoding import RequestDecodeError, decode
 from atom.entrypoints.openai.endpoint import WorkInProgress
 from atom.entrypoints.openai.errors import bad_request, model_not_found
 from atom.entrypoints.openai.metrics import ServerMetrics
+from atom.entrypoints.openai.request_log import RequestLog
 from atom.model_engine.engine_client import EngineClient
 from atom.tokenizer import Tokenizer
 
@@ -64,7 +65,10 @@ def load_text_side(config: Config) -> TextSide:
 
 
 class ServingContext:
-    """One served model. `engine` must be started: its info holds the limits."""
+    """One served model. `engine` must be started by the first request: its info holds the limits.
+
+    OSError: the file of --request-log can not be written.
+    """
 
     def __init__(
         self,
@@ -85,6 +89,7 @@ class ServingContext:
         self.api_keys = ApiKeys(server.api_key)
         self.metrics = ServerMetrics(engine)
         self.work = WorkInProgress()
+        self.request_log = None if server.request_log is None else RequestLog(server.request_log)
         self.is_draining = False
         self._chat = text.chat
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="text")
@@ -154,5 +159,7 @@ class ServingContext:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Let go of threads and files."""
+        if self.request_log is not None:
+            self.request_log.close()
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 
 from starlette.types import Send
@@ -54,8 +54,6 @@ class SseWriter:
         self.started = False
 
     async def __aenter__(self) -> SseWriter:
-        if self._keep_alive > 0:
-            self._ticker = asyncio.create_task(self._tick())
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -64,12 +62,16 @@ class SseWriter:
             with suppress(asyncio.CancelledError):
                 await self._ticker
 
-    async def write_all(self, frames: AsyncGenerator[bytes, None]) -> None:
-        """Write frames as they come, to the last. The generator is closed whatever happens."""
+    async def write_all(self, frames: AsyncGenerator[bytes, None], log: Callable[[bytes], None] | None = None) -> None:
+        """Write frames as they come, to the last. The generator is closed whatever happens. `log` sees them too."""
+        if self._keep_alive > 0:
+            self._ticker = asyncio.create_task(self._tick())
         async with aclosing(frames):
             async for chunk in frames:
                 await self.write(chunk)
                 self.last_frame = self._last_write
+                if log is not None:
+                    log(chunk)
 
     async def write(self, frames: bytes) -> None:
         """Write complete frames."""
