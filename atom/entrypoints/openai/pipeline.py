@@ -64,10 +64,12 @@ class TextStages:
         self._reasoning = ReasoningChannel(
             dialect,
             begins_inside,
-            is_in_call=lambda: bool(getattr(self._reader, "is_in_region", False)),
+            is_in_call=lambda: self._reader.is_in_region,
             new_watch=(lambda: CallWatch(_watching(spec, tools))) if ends_at_call and spec and tools else None,
         )
         self._stops = StopStrings(stop_strings, include_stop)
+        self._has_stops = bool(stop_strings)
+        self._events: list[Event] = []  # where the stages put what this feed settles
         self.num_tool_calls = 0
 
     @property
@@ -87,41 +89,52 @@ class TextStages:
 
     def feed(self, text: str) -> list[Event]:
         """The events that this text settles."""
-        if self._stops.matched is not None or not text:
-            return []
         events: list[Event] = []
-        self._reasoning.feed_into(text, lambda event: self._read(event, events))
+        self._events = events
+        if text and self._stops.matched is None:
+            self._reasoning.feed_into(text, self._part)
         return events
 
     def finish(self) -> list[Event]:
         """The text has ended: everything that was held."""
         events: list[Event] = []
-        self._reasoning.finish_into(lambda event: self._read(event, events))
-        self._answer(self._reader.finish(), events)
-        self._release_stops(events)
+        self._events = events
+        self._reasoning.finish_into(self._part)
+        self._answer(self._reader.finish())
+        self._release_stops()
         return events
 
-    def _read(self, event: Event, events: list[Event]) -> None:
-        if isinstance(event, ContentDelta):
-            self._answer(self._reader.feed(event.text), events)
+    def _part(self, text: str, is_thought: bool) -> None:
+        if not is_thought:
+            self._answer(self._reader.feed(text))
         elif self._stops.matched is None:
-            self._release_stops(events)
-            events.append(event)
+            self._release_stops()
+            self._events.append(ReasoningDelta(text))
 
-    def _answer(self, read: list[Event], events: list[Event]) -> None:
+    def _answer(self, read: list[Event]) -> None:
+        if not self._has_stops:
+            self._events += read
+            for event in read:
+                self.num_tool_calls += isinstance(event, ToolCallStart)
+            return
         for event in read:
             if self._stops.matched is not None:
                 return
             if isinstance(event, ContentDelta):
-                _append_content(events, self._stops.feed(event.text))
+                self._content(self._stops.feed(event.text))
                 continue
-            self._release_stops(events)
+            self._release_stops()
             self.num_tool_calls += isinstance(event, ToolCallStart)
-            events.append(event)
+            self._events.append(event)
 
-    def _release_stops(self, events: list[Event]) -> None:
+    def _release_stops(self) -> None:
         """Text before a call or a thought is not adjacent to the text behind it: no stop string spans the two."""
-        _append_content(events, self._stops.finish())
+        if self._has_stops:
+            self._content(self._stops.finish())
+
+    def _content(self, text: str) -> None:
+        if text:
+            self._events.append(ContentDelta(text))
 
 
 class AnswerPipeline:
@@ -173,18 +186,18 @@ class AnswerPipeline:
     def feed(self, token_ids: Sequence[int]) -> list[Event]:
         """The events that these tokens settle; the same ones, however the tokens are dealt out over calls."""
         events: list[Event] = []
-        stages, detokenizer = self._stages, self._detokenizer
+        stages, decode = self._stages, self._detokenizer.feed
         for token_id in token_ids:
             if stages.stop_string is not None:
                 break
             self.num_tokens += 1
             was_open = stages.is_reasoning
-            text = detokenizer.feed((token_id,))
+            text = decode((token_id,))
             new = stages.feed(text) if text else []
             if was_open or (new and isinstance(new[0], ReasoningDelta)):
                 self.num_reasoning_tokens += 1
             events += new
-        return joined(events)
+        return events if len(events) < 2 else joined(events)
 
     def finish(self) -> list[Event]:
         """The answer has ended: everything that was held. Nothing after a stop string."""
@@ -216,11 +229,6 @@ def _reader(
 def _watching(spec: FormatSpec, tools: Sequence[Tool]) -> Reader:
     """A reader that only finds out where a declared call starts: it drops no framing."""
     return ToolCallReader(replace(spec, framing=(), undeclared="release"), tools)
-
-
-def _append_content(events: list[Event], text: str) -> None:
-    if text:
-        events.append(ContentDelta(text))
 
 
 def joined(events: list[Event]) -> list[Event]:

@@ -16,7 +16,7 @@ from atom.entrypoints.openai.call_watch import CallWatch
 from atom.entrypoints.openai.events import ContentDelta, Event, ReasoningDelta
 from atom.text.automaton import ROOT, Automaton
 
-Emit = Callable[[Event], None]
+Emit = Callable[[str, bool], None]  # text, and whether it is reasoning; never empty
 WATCHED_PIECE = 4096  # characters; bounds what is read again when a watched channel ends by its own marker
 
 
@@ -53,20 +53,22 @@ class ReasoningChannel:
     def feed(self, text: str) -> list[Event]:
         """The deltas that this text settles, in order; none is empty."""
         events: list[Event] = []
-        self.feed_into(text, events.append)
+        self.feed_into(text, lambda part, is_thought: events.append(_delta(part, is_thought)))
         return events
 
     def finish(self) -> list[Event]:
         """The text has ended: what was held is part of the side it stands on."""
         events: list[Event] = []
-        self.finish_into(events.append)
+        self.finish_into(lambda part, is_thought: events.append(_delta(part, is_thought)))
         return events
 
     def feed_into(self, text: str, emit: Emit) -> None:
-        """`feed`, with each delta handed on before the text behind it is looked at."""
-        if self._dialect is None:
+        """`feed`, with each part handed on before the text behind it is looked at."""
+        if self._is_plain(text):
             if text:
-                emit(ContentDelta(text))
+                emit(text, self.is_open)
+        elif self._dialect is None:
+            return
         elif self._new_watch is None:
             self._read(self._dialect, text, emit)
         else:
@@ -82,6 +84,15 @@ class ReasoningChannel:
             self._feed_watched(self._dialect, rest, emit)
         self._release(self._held, emit)
         self._held = ""
+
+    def _is_plain(self, text: str) -> bool:
+        """Whether the text holds nothing that could begin a marker; the test that most text passes."""
+        dialect = self._dialect
+        if dialect is None:
+            return True
+        if self._held or self._at_beginning or self._owes_end or self._new_watch is not None:
+            return False
+        return (dialect.end if self.is_open else dialect.start)[0] not in text
 
     def _read(self, dialect: ReasoningDialect, text: str, emit: Emit, stops: bool = False) -> str:
         """Read text up to its end, or, with `stops`, to where the channel opens or ends; returns what is behind it."""
@@ -140,7 +151,11 @@ class ReasoningChannel:
 
     def _release(self, text: str, emit: Emit) -> None:
         if text:
-            emit(ReasoningDelta(text) if self.is_open else ContentDelta(text))
+            emit(text, self.is_open)
+
+
+def _delta(text: str, is_thought: bool) -> Event:
+    return ReasoningDelta(text) if is_thought else ContentDelta(text)
 
 
 @lru_cache(maxsize=64)
