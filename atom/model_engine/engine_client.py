@@ -11,7 +11,7 @@ import contextlib
 import json
 import logging
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 from atom.model_engine.engine_process import ChildProcess
@@ -69,8 +69,8 @@ class EngineClient(Protocol):
     async def start(self) -> None:
         """Start the engine and wait until it serves. Raises EngineStartError."""
 
-    def generate(self, request: EngineRequest) -> AsyncIterator[TokenDelta]:
-        """Run a request; ends after the delta that has a finish_reason. Closing the iterator early aborts the request.
+    def generate(self, request: EngineRequest) -> AsyncGenerator[TokenDelta, None]:
+        """Run a request; ends after the delta that has a finish_reason. Closing the generator early aborts the request.
 
         Raises EngineDeadError when the engine dies or is gone, ValueError when the id is in use.
         """
@@ -141,7 +141,7 @@ class ProcessEngineClient:
         self._state = "serving"
         self._error = "the engine process ended"
 
-    async def generate(self, request: EngineRequest) -> AsyncIterator[TokenDelta]:
+    async def generate(self, request: EngineRequest) -> AsyncGenerator[TokenDelta, None]:
         """As EngineClient."""
         if self._state != "serving":
             raise EngineDeadError(self._error)

@@ -79,18 +79,17 @@ def _take_row(sequence: Sequence, tokens: list[int], logprobs: list[TokenLogprob
 
 
 def _delta(sequence: Sequence, tokens: list[int], logprobs: list[TokenLogprobs] | None) -> TokenDelta:
-    prompt_logprobs = None
-    if not sequence.sent_first_delta:
-        sequence.sent_first_delta = True
-        prompt_logprobs = sequence.prompt_logprobs
+    is_first = not sequence.sent_first_delta
+    sequence.sent_first_delta = True
     return TokenDelta(
-        sequence.request_id,
-        tokens,
-        sequence.finish_reason,
-        sequence.stop_token,
-        logprobs,
-        prompt_logprobs,
-        sequence.num_cached_tokens,
+        request_id=sequence.request_id,
+        token_ids=tokens,
+        finish_reason=sequence.finish_reason,
+        stop_token=sequence.stop_token,
+        logprobs=logprobs,
+        prompt_logprobs=sequence.prompt_logprobs if is_first else None,
+        num_cached_tokens=sequence.num_cached_tokens,
+        queue_time=sequence.queue_time if is_first else None,
     )
 
 

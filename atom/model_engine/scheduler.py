@@ -48,6 +48,7 @@ class Scheduler:
         self.blocks = blocks
         self.counters = Counters()
         self.sequences: dict[str, Sequence] = {}
+        self._clock = clock
         self._random = random or Random()
         self._length_limit = min(limits.max_model_len, blocks.num_blocks * blocks.block_size)
         self._num_added = 0
@@ -74,6 +75,7 @@ class Scheduler:
         seed = self._random.getrandbits(63) if sampling.seed is None else sampling.seed
         stop_ids = stop_ids_for(sampling, self.limits.eos_token_ids)
         sequence = Sequence(request, self._num_added, stop_ids, self._length_limit, seed)
+        sequence.arrival_time = sequence.arrival_time or self._clock()
         self._num_added += 1
         self.sequences[request.request_id] = sequence
         self._waiting.push(sequence)
@@ -230,8 +232,8 @@ class Scheduler:
         slot = self._slots.take(sequence, num_cached, len(sequence.block_ids) * self.blocks.block_size)
         sequence.status = SequenceStatus.RUNNING
         self._prefills.append(sequence)
-        if not sequence.was_admitted:
-            sequence.was_admitted = True
+        if sequence.queue_time is None:
+            sequence.queue_time = max(0.0, self._clock() - sequence.arrival_time)
             sequence.num_cached_tokens = num_cached
             self.counters.prompt_tokens += sequence.num_prompt_tokens
             self.counters.cached_prompt_tokens += num_cached

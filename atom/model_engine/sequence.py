@@ -28,7 +28,8 @@ class Sequence:
     token_ids: the prompt and every generated token that the host knows (a stop token is not among them).
     max_length: most tokens, prompt included, that the sequence may have. order: rank of its arrival, unique.
     resume_step: after a preemption, the last step whose result may still add a token; it is admitted again only when
-    that result is applied, so that its tokens are complete.
+    that result is applied, so that its tokens are complete. queue_time: seconds from its arrival to its first step, None
+    before that.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class Sequence:
         "order",
         "priority",
         "prompt_logprobs",
+        "queue_time",
         "request_id",
         "resume_step",
         "sampling",
@@ -56,7 +58,6 @@ class Sequence:
         "stop_token",
         "text",
         "token_ids",
-        "was_admitted",
     )
 
     def __init__(
@@ -84,7 +85,7 @@ class Sequence:
         self.resume_step = -1
         self.num_cached_tokens = 0
         self.is_decoding = False
-        self.was_admitted = False
+        self.queue_time: float | None = None
         self.sent_first_delta = False
         self.prompt_logprobs: list[TokenLogprobs | None] | None = None if sampling.prompt_logprobs is None else [None]
         self.text = ""

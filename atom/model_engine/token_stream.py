@@ -67,4 +67,5 @@ def merge_deltas(deltas: Sequence[TokenDelta]) -> TokenDelta:
         prompt_logprobs=next((d.prompt_logprobs for d in deltas if d.prompt_logprobs is not None), None),
         num_cached_tokens=last.num_cached_tokens,
         error=last.error,
+        queue_time=next((d.queue_time for d in deltas if d.queue_time is not None), None),
     )

@@ -162,14 +162,13 @@ def test_the_delay_factor_holds_new_prompts_back() -> None:
     driver.step()
     clock.advance(1.0)
     driver.step()  # the prefill took a second
-    clock.now = 0.5
-    driver.add("b", [2], max_tokens=1)  # it arrived at 0.0
+    driver.add("b", [2], max_tokens=1)
     driver.step()
     assert driver.core.stats().num_waiting == 1
-    clock.now = 2.0
+    clock.advance(2.0)
     driver.step()
     assert driver.core.stats().num_waiting == 1
-    clock.now = 2.1
+    clock.advance(0.1)
     driver.step()
     assert driver.core.stats().num_waiting == 0
 
@@ -178,6 +177,18 @@ def test_the_delay_factor_never_holds_an_idle_engine() -> None:
     driver = driver_of(ManualClock(), scheduler_delay_factor=1000.0)
     driver.add("a", [1], max_tokens=1)
     assert driver.run()["a"].finish_reason == "length"
+
+
+def test_the_first_delta_says_how_long_the_request_queued() -> None:
+    clock = ManualClock(5.0)
+    driver = driver_of(clock, max_num_seqs=1, num_blocks=4, block_size=4, max_in_flight=1)
+    driver.add("a", [1], max_tokens=2)
+    driver.add("b", [2], max_tokens=2)
+    times = []
+    while driver.core.has_work:
+        clock.advance(0.25)
+        times += [(delta.request_id, delta.queue_time) for delta in driver.step()]
+    assert times == [("a", 0.25), ("a", None), ("b", 0.75), ("b", None)]
 
 
 def test_stats_count_each_token_once() -> None:
