@@ -28,8 +28,8 @@ class Sequence:
     token_ids: the prompt and every generated token that the host knows (a stop token is not among them).
     max_length: most tokens, prompt included, that the sequence may have. order: rank of its arrival, unique.
     resume_step: after a preemption, the last step whose result may still add a token; it is admitted again only when
-    that result is applied, so that its tokens are complete. queue_time: seconds from its arrival to its first step, None
-    before that.
+    that result is applied, so that its tokens are complete. queue_time: seconds from its arrival to its first step,
+    None before that.
     """
 
     __slots__ = (

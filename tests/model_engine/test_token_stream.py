@@ -18,7 +18,9 @@ def entry(token: int) -> TokenLogprobs:
 
 
 def test_merging_keeps_everything() -> None:
-    first = TokenDelta("r", [1], logprobs=[entry(1)], prompt_logprobs=[None, entry(7)], num_cached_tokens=4, queue_time=0.5)
+    first = TokenDelta(
+        "r", [1], logprobs=[entry(1)], prompt_logprobs=[None, entry(7)], num_cached_tokens=4, queue_time=0.5
+    )
     last = TokenDelta("r", [2, 3], "stop", 9, [entry(2), entry(3), entry(9)], None, 4)
     assert merge_deltas([first, last]) == TokenDelta(
         "r", [1, 2, 3], "stop", 9, [entry(1), entry(2), entry(3), entry(9)], [None, entry(7)], 4, None, 0.5
