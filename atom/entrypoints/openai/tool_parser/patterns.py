@@ -23,6 +23,10 @@ _CHARACTERS = {
     "key": r"[^\n<>\"]{1,256}",
     "type": r"[^\n<>\"]{0,64}",
     "is_string": r"[^\n<>\"]{0,16}",
+    "channel": r"[^\s<>]{1,64}",
+    "recipient": r"[^\s<>]{1,256}",
+    "role_recipient": r"[^\s<>]{1,256}",
+    "content_type": r"[^\n<>\"]{0,64}",
 }
 _BARE_KEY = r"[^\n>]{1,256}"
 _ELEMENT_KEY = r"[^\s<>/\"'=][^\n<>\"'=]{0,255}"

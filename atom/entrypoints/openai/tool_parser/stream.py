@@ -12,6 +12,7 @@ from atom_spec.formats import FormatSpec
 
 from atom.entrypoints.openai.events import ContentDelta, Event
 from atom.entrypoints.openai.tool_parser.calls import CallOutput, Tool, new_call_id
+from atom.entrypoints.openai.tool_parser.channels import ChannelReader
 from atom.entrypoints.openai.tool_parser.region import Outcome, Region
 from atom.entrypoints.openai.tool_parser.regions import open_call
 from atom.entrypoints.openai.tool_parser.tables import FormatTables, GrammarTables, tables_of
@@ -36,10 +37,11 @@ class ToolCallReader:
         num_earlier_calls: int = 0,
         id_factory: Callable[[], str] = new_call_id,
     ) -> None:
-        self._reader: _TextReader | None = None
+        self._reader: _TextReader | ChannelReader | None = None
         if spec is not None:
             output = CallOutput(spec, tools, suppress_calls, parallel, num_earlier_calls, id_factory)
-            self._reader = _TextReader(tables_of(spec), output)
+            channels = tables_of(spec).channels
+            self._reader = ChannelReader(channels, output) if channels else _TextReader(tables_of(spec), output)
 
     @property
     def num_undeclared(self) -> int:
@@ -90,7 +92,6 @@ class _TextReader:
     def __init__(self, tables: FormatTables, output: CallOutput) -> None:
         self.output = output
         self._tables = tables
-        assert tables.scanner is not None
         self._scanner = tables.scanner
         self._held = ""
         self._region: Region | None = None
@@ -185,7 +186,7 @@ class _TextReader:
     def _close_region(self, region: Region, text: str, position: int) -> tuple[str, int]:
         """The region has ended; the text and the position to go on from."""
         self._region = None
-        self._scanner = self._tables.scanner  # type: ignore[assignment]  # checked by __init__
+        self._scanner = self._tables.scanner
         if region.outcome is Outcome.CLOSED:
             return text, position
         if region.is_undecided_since_before:

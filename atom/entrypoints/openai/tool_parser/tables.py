@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from atom_spec.formats import FormatSpec, Grammar
 
 from atom.entrypoints.openai.marker_scanner import MarkerScanner
+from atom.entrypoints.openai.tool_parser.channels import ChannelTables
 from atom.entrypoints.openai.tool_parser.patterns import Choice, Matched, Partial, pattern_of
 
 
@@ -85,7 +86,8 @@ class FormatTables:
             for head in dict.fromkeys(pattern.head for choice in choices for pattern in choice.patterns):
                 self.by_opener.setdefault(head, []).append(tables)
         self.framing = frozenset(spec.framing)
-        self.scanner = MarkerScanner(spec.markers) if spec.markers else None
+        self.channels = ChannelTables(spec) if spec.channels else None
+        self.scanner = MarkerScanner(spec.markers)
         self.at_start = [tables for tables in self.grammars if tables.grammar.at_start]
         self.spec = spec
         self._leftover: dict[tuple[str, ...], MarkerScanner] = {}
