@@ -1,4 +1,4 @@
-"""Small tokenizers of every family, built in memory."""
+"""Small tokenizers of every family, built in memory; each call gives a fresh one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ SENTENCES = [
 SPECIAL = ["<|end|>", "<s>", "</s>"]
 
 
-@lru_cache
 def byte_level() -> Tokenizer:
     """Byte-level BPE in the manner of GPT-2, with an added token that holds a space."""
+    return Tokenizer.from_str(_trained_byte_level())
+
+
+@lru_cache
+def _trained_byte_level() -> str:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -30,10 +34,10 @@ def byte_level() -> Tokenizer:
     )
     tokenizer.train_from_iterator(SENTENCES, trainer)
     tokenizer.add_tokens([AddedToken("<tool call>", normalized=False)])
-    return tokenizer
+    text: str = tokenizer.to_str()
+    return text
 
 
-@lru_cache
 def byte_fallback() -> Tokenizer:
     """BPE in the manner of Llama 2: words carry U+2581, unknown characters become byte tokens."""
     words = ["▁", "a", "b", "c", "é", "▁a", "ab", "▁ab", "🧭", ".", "▁▁", "\n"]
@@ -51,7 +55,6 @@ def byte_fallback() -> Tokenizer:
     return tokenizer
 
 
-@lru_cache
 def metaspace() -> Tokenizer:
     """Unigram in the manner of T5: the decoder itself turns U+2581 into spaces."""
     pieces = [
@@ -69,7 +72,6 @@ def metaspace() -> Tokenizer:
     return tokenizer
 
 
-@lru_cache
 def word_piece() -> Tokenizer:
     """WordPiece in the manner of BERT, with its decoder's clean-up."""
     words = ["[UNK]", "the", "fox", "##es", ".", ",", "do", "n", "'", "t"]
