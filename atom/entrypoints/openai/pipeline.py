@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby
 
 from atom_spec.dialects import ReasoningDialect
@@ -65,7 +66,9 @@ class TextStages:
             dialect,
             begins_inside,
             is_in_call=lambda: self._reader.is_in_region,
-            new_watch=(lambda: CallWatch(_watching(spec, tools))) if ends_at_call and spec and tools else None,
+            new_watch=(lambda: CallWatch(ToolCallReader(_watching_spec(spec), tools)))
+            if ends_at_call and spec and tools
+            else None,
         )
         self._stops = StopStrings(stop_strings, include_stop)
         self._has_stops = bool(stop_strings)
@@ -226,9 +229,11 @@ def _reader(
     )
 
 
-def _watching(spec: FormatSpec, tools: Sequence[Tool]) -> Reader:
-    """A reader that only finds out where a declared call starts: it drops no framing."""
-    return ToolCallReader(replace(spec, framing=(), undeclared="release"), tools)
+@lru_cache(maxsize=16)
+def _watching_spec(spec: FormatSpec) -> FormatSpec:
+    """The format as a CallWatch reads it: it drops no framing, so that all text before a call comes back verbatim."""
+    openers = tuple(marker for marker in spec.markers if marker not in spec.framing)
+    return replace(spec, framing=(), markers=openers, undeclared="release")
 
 
 def joined(events: list[Event]) -> list[Event]:

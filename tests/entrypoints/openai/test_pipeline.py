@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from atom_spec.dialects import DIALECTS
+from atom_spec.formats import FORMATS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -238,3 +239,30 @@ def test_a_completion_is_text_and_stop_strings() -> None:
     assert content(events) == " <think>gr"
     assert made.stop_string == "een blue ye"
     assert not made.has_tool_calls and made.num_undeclared == 0
+
+
+EXAMPLES = [
+    (spec, example, DIALECTS[name])
+    for spec in FORMATS.values()
+    for example in spec.examples
+    for name in spec.dialects_of(example.variant)
+    if example.calls and not DIALECTS[name].in_format and not spec.has_start_forms
+]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 10**9])
+@pytest.mark.parametrize(
+    ("spec", "example", "dialect"),
+    EXAMPLES,
+    ids=[f"{spec.name}-{number}" for number, (spec, _, _) in enumerate(EXAMPLES)],
+)
+def test_every_formats_calls_in_and_behind_a_thought(spec: Any, example: Any, dialect: Any, size: int) -> None:
+    names = [name for name, _ in example.calls]
+    given = {"spec": spec, "dialect": dialect, "tools": [Tool(name, {}) for name in names], "begins_inside": True}
+    behind = run(TextStages(**given), f"hm < {dialect.end}{example.text}", size)
+    assert (reasoning(behind), [name for name, _ in calls(behind)]) == ("hm < ", names)
+    inside = run(TextStages(**given), f"hm < {example.text}", size)
+    assert (reasoning(inside), calls(inside)) == (f"hm < {example.text}", [])
+    ending = run(TextStages(**given, ends_at_call=True), f"hm < {example.text}", size)
+    assert reasoning(ending).startswith("hm < ")
+    assert [name for name, _ in calls(ending)] == names
