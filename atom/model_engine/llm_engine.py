@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Self
 
 from atom.config import Config
 from atom.model_engine.engine_core import IN_PROCESS_EXECUTOR, EngineCore
-from atom.model_engine.messages import EngineRequest
+from atom.model_engine.messages import EngineRequest, EngineStats
 from atom.model_engine.offline_request import OfflineRequest, StreamCallback
 from atom.model_engine.sequence import Sequence
 from atom.sampling_params import SamplingParams
@@ -126,6 +126,10 @@ class LLMEngine:
     def abort(self, request_ids: SequenceOf[str]) -> None:
         """End requests and free what they hold at once; the next `step` returns them. Unknown ids are ignored."""
         self._running_core().abort(list(request_ids))
+
+    def stats(self) -> EngineStats:
+        """Gauges and counters of the engine at this moment."""
+        return self._running_core().stats()
 
     def start_profile(self) -> NoReturn:
         """Profiling is not there yet."""
