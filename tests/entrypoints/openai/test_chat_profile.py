@@ -162,6 +162,28 @@ class TestTemplateKwargs:
         assert profile.template_kwargs(**controls) == controls
 
 
+def test_a_python_encoder(tmp_path: Path) -> None:
+    """In the manner of DeepSeek's: no keyword but its own, thinking on by default, few effort levels."""
+    source = """
+def encode_messages(messages, thinking_mode, reasoning_effort=None):
+    assert reasoning_effort in (None, "high", "max")
+    text = "".join(f"<{m['role']}>{m.get('tools', '')}{m.get('content') or ''}" for m in messages)
+    return text + ("<think>" if thinking_mode == "thinking" else "</think>")
+"""
+    (tmp_path / "encoding").mkdir()
+    (tmp_path / "encoding" / "encoding_own.py").write_text(source)
+    encoder = load_chat_encoder(tmp_path, trust_remote_code=True)
+    assert encoder is not None
+    profile = probe_chat_encoder(encoder)
+    assert summary(profile) == (None, "think", True, ("thinking_mode", "chat"))
+    assert (profile.effort_keyword, profile.efforts) == ("reasoning_effort", ("high", "max"))
+    off = {"thinking_mode": "chat"}
+    assert profile.template_kwargs(thinking=False) == off
+    assert profile.template_kwargs(chat_template_kwargs={"enable_thinking": False, "tool_choice": "x"}) == off
+    assert profile.template_kwargs(reasoning_effort="low") == {"reasoning_effort": "high"}
+    assert encoder.render(USER, **profile.template_kwargs(thinking=False)) == "<user>Hi</think>"
+
+
 def test_special_tokens_of_the_markup_stay_visible() -> None:
     backend = vocabularies.byte_level()
     backend.add_special_tokens(["<tool_call>", "</think>"])
