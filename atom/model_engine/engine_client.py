@@ -153,8 +153,10 @@ class ProcessEngineClient:
             while not stream.is_ended:
                 yield await stream.next()
         finally:
-            del self._streams[request.request_id]
-            if not stream.is_ended:
+            if stream.is_complete:
+                del self._streams[request.request_id]
+            else:  # the id stays taken until its last delta, so that no later request gets what is still on its way
+                stream.is_abandoned = True
                 self.abort(request.request_id)
 
     def abort(self, request_id: str) -> None:
@@ -213,8 +215,12 @@ class ProcessEngineClient:
             streams = self._streams
             for delta in message.deltas:
                 stream = streams.get(delta.request_id)
-                if stream is not None:
+                if stream is None:
+                    continue
+                if not stream.is_abandoned:
                     stream.put(delta)
+                elif delta.finish_reason is not None:
+                    del streams[delta.request_id]
             if message.stats is not None:
                 self.stats = message.stats
         elif isinstance(message, UtilityReply):

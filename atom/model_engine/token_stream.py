@@ -16,10 +16,16 @@ class EngineDeadError(RuntimeError):
 
 
 class TokenStream:
-    """One writer, one reader, one event loop. is_ended: the last delta has been read, or the stream has failed."""
+    """One writer, one reader, one event loop.
+
+    is_complete: the last delta has come, or the stream has failed. is_ended: the reader knows. is_abandoned: the reader
+    left before that.
+    """
 
     def __init__(self) -> None:
+        self.is_complete = False
         self.is_ended = False
+        self.is_abandoned = False
         self._deltas: list[TokenDelta] = []
         self._error: EngineDeadError | None = None
         self._reader: asyncio.Future[None] | None = None
@@ -27,11 +33,13 @@ class TokenStream:
     def put(self, delta: TokenDelta) -> None:
         """Add a delta and wake the reader."""
         self._deltas.append(delta)
+        self.is_complete = delta.finish_reason is not None
         self._wake()
 
     def fail(self, error: EngineDeadError) -> None:
         """End the stream with `error`, after the deltas that have come."""
         self._error = error
+        self.is_complete = True
         self._wake()
 
     async def next(self) -> TokenDelta:

@@ -104,11 +104,25 @@ def test_closing_the_iterator_frees_the_blocks() -> None:
             await until(lambda: client.stats.num_running == 1)
             assert client.stats.num_blocks_used > 0
             steps = client.stats.steps
-            await deltas.aclose()  # type: ignore[attr-defined]
+            await deltas.aclose()
             await until(lambda: client.stats.requests_aborted == 1)
             assert client.stats.num_blocks_used == client.stats.num_running == 0
             assert client.stats.steps <= steps + 3
             assert await tokens_of(client.generate(request("a", [5], max_tokens=3))) == oracle([5], 3, 97)
+
+    run(test)
+
+
+def test_an_id_is_free_again_only_after_its_last_delta() -> None:
+    async def test() -> None:
+        async with started(SLOW) as client:
+            deltas = client.generate(request("a", [1], max_tokens=1500))
+            await anext(deltas)
+            await deltas.aclose()
+            with pytest.raises(ValueError, match="'a' is already in use"):
+                await anext(client.generate(request("a", [2])))
+            await until(lambda: not client._streams)
+            assert await tokens_of(client.generate(request("a", [2], max_tokens=3))) == oracle([2], 3, 97)
 
     run(test)
 
@@ -148,7 +162,7 @@ def test_an_id_in_use_is_refused() -> None:
             await anext(deltas)
             with pytest.raises(ValueError, match="'a' is already in use"):
                 await anext(client.generate(request("a", [1])))
-            await deltas.aclose()  # type: ignore[attr-defined]
+            await deltas.aclose()
 
     run(test)
 
