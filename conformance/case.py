@@ -6,7 +6,6 @@ them; no reader is asked. Knows nothing of formats.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -83,8 +82,7 @@ class Case:
     text: str
     request: Request
     spans: tuple[Span, ...] | None
-    form: str = ""
-    variant: str | None = None
+    forms: tuple[str, ...] = ()
     max_hold: int = 0
     drops_undeclared: bool = False
 
@@ -111,26 +109,34 @@ class Case:
         next real region has ended. White space behind a region may be the region's own until something else follows.
         """
         dues: list[int] = []
-        latest = 0
-        for span, held_until in self._holds():
-            for index in range(len(span.output)):
-                own = span.end if span.kind is Kind.REGION else max(span.start + index + 1, held_until)
-                latest = max(latest, min(own, NEVER) + self.max_hold)
+        latest = held_until = 0
+        for index, span in enumerate(self.spans or ()):
+            if span.kind is Kind.QUOTE:
+                held_until = self._next_region_end(index)
+            elif span.kind is Kind.REGION:
+                rest = self.text[span.end :]
+                held_until = span.end + len(rest) - len(rest.lstrip()) + 1
+            for offset in range(len(span.output)):
+                own = self._region_end(index) if span.kind is Kind.REGION else max(span.start + offset + 1, held_until)
+                latest = max(latest, own + self.max_hold)
                 dues.append(latest)
         return tuple(dues)
 
     @cached_property
     def call_dues(self) -> tuple[int, ...]:
         """For each call: how much of the text may be read before its arguments must be out."""
-        return tuple(span.end + self.max_hold for span in self.spans or () for _ in span.calls)
+        return tuple(
+            self._region_end(index) + self.max_hold for index, span in enumerate(self.spans or ()) for _ in span.calls
+        )
 
-    def _holds(self) -> Iterator[tuple[Span, int]]:
-        """Each span, with the offset until which something before it may hold its characters."""
-        held_until = 0
-        for index, span in enumerate(self.spans or ()):
-            if span.kind is Kind.QUOTE:
-                held_until = next((s.end for s in (self.spans or ())[index:] if s.kind is Kind.REGION), NEVER)
-            elif span.kind is Kind.REGION:
-                rest = self.text[span.end :]
-                held_until = max(held_until, span.end + len(rest) - len(rest.lstrip()) + 1)
-            yield span, held_until
+    def _region_end(self, index: int) -> int:
+        """Where a region has surely ended: with itself, or, where its form may lack a closer, with the markup
+        behind it.
+        """
+        spans = self.spans or ()
+        following = spans[index + 1] if index + 1 < len(spans) else None
+        return following.end if following is not None and following.kind is Kind.MARKUP else spans[index].end
+
+    def _next_region_end(self, index: int) -> int:
+        regions = (at for at, span in enumerate(self.spans or ()) if at > index and span.kind is Kind.REGION)
+        return next(map(self._region_end, regions), NEVER)

@@ -72,8 +72,7 @@ def answers(draw: st.DrawFn, subject: Subject, scenario: Scenario) -> Case:
         text=answer.sheet.text,
         request=answer.request,
         spans=tuple(answer.sheet.spans),
-        form=" + ".join(answer.forms),
-        variant=answer.variant,
+        forms=tuple(answer.forms),
         max_hold=subject.max_hold,
         drops_undeclared=subject.spec is not None and subject.spec.undeclared == "drop",
     )
@@ -143,7 +142,7 @@ def _write_section(draw: st.DrawFn, answer: _Answer) -> bool:
         output=section.text if is_released else "",
     )
     answer.sheet.num_calls += len(calls)
-    answer.forms.append(form.name)
+    answer.forms.append(f"{answer.variant} {form.name}" if answer.variant else form.name)
     return form.at == "end"
 
 

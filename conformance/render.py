@@ -65,26 +65,36 @@ def _write_call(
     writing: Writing, form: Form, call: DrawnCall, spelling: Spelling, index: int
 ) -> tuple[str, int | None]:
     """The call's text, and where in it the first value begins, once the name has been written."""
-    body, within_body = _write_body(writing, form, call.arguments, spelling)
+    template = form.call if call.arguments or form.empty_call is None else form.empty_call
+    is_object = form.argument is None or "{json}" in template
+    body, within_body = (
+        _write_object(call.arguments, spelling)
+        if is_object
+        else _write_arguments(writing, form, call.arguments, spelling)
+    )
     holes = {
         "name": call.name,
         "arguments": body,
         "json": body,
         "index": str(index + writing.index_base),
-        "id": wire_id(writing, call, index) or "",
+        "id": wire_id(writing, call, index) or f"mark{index:05}",
         "ws": spelling.ws,
     }
-    template = form.call if call.arguments or form.empty_call is None else form.empty_call
     filled = fill(template, holes)
     name_at = min((filled.places[hole] for hole in ("name", "id") if hole in filled.places), default=len(filled.text))
     body_at = min((filled.places[hole] for hole in ("arguments", "json") if hole in filled.places), default=-1)
-    return filled.text, body_at + within_body if body and name_at < body_at else None
+    return filled.text, body_at + within_body if call.arguments and name_at < body_at else None
 
 
-def _write_body(writing: Writing, form: Form, arguments: dict[str, Any], spelling: Spelling) -> tuple[str, int]:
-    """The arguments' text, and where the first value begins in it."""
-    if form.argument is None:
-        return spelling.json(arguments), 1
+def _write_object(arguments: dict[str, Any], spelling: Spelling) -> tuple[str, int]:
+    """The arguments as one JSON object, and where the first value begins in it."""
+    body = spelling.json(arguments)
+    return body, body.find(":") + 1
+
+
+def _write_arguments(writing: Writing, form: Form, arguments: dict[str, Any], spelling: Spelling) -> tuple[str, int]:
+    """The arguments one by one, and where the first value begins in their text."""
+    assert form.argument is not None
     filled = [fill(form.argument, _argument_holes(writing, key, value, spelling)) for key, value in arguments.items()]
     return form.argument_separator.join(one.text for one in filled), filled[0].places["value"] if filled else 0
 

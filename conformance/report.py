@@ -129,6 +129,7 @@ def _plain_subject(report: Report, result: SubjectResult) -> dict[str, Any]:
         "name": result.name,
         "seconds": round(result.seconds, 1),
         "cases": dict(result.tally.num_cases),
+        "forms": dict(sorted(result.tally.num_forms.items())),
         "matrix": {row: cells for row, cells in matrix.items() if cells},
     }
 

@@ -6,6 +6,7 @@ from html import escape
 
 from conformance.corpus_run import CorpusRow
 from conformance.report import TITLES, Report
+from conformance.report_markdown import counts
 from conformance.suite import SubjectResult
 from conformance.tally import Cell, Finding
 
@@ -72,7 +73,7 @@ def _overview_row(report: Report, result: SubjectResult) -> str:
 
 
 def _subject(report: Report, result: SubjectResult) -> str:
-    scenarios = ", ".join(f"{escape(name)} {count}" for name, count in result.tally.num_cases.items())
+    forms = f"<br>Sections by form: {escape(counts(result.tally.num_forms))}" if result.tally.num_forms else ""
     head = "".join(f"<th>{escape(column)}</th>" for column in report.columns)
     rows = "".join(
         f"<tr><td>{escape(title)}</td>{''.join(map(_cell, cells))}</tr>"
@@ -81,7 +82,8 @@ def _subject(report: Report, result: SubjectResult) -> str:
     )
     return (
         f"<h2 id='{_anchor(result.name)}'>{escape(result.name)} <small>{result.seconds:.1f} s</small></h2>"
-        f"<p>Cases: {scenarios}</p><div class='scroll'><table><thead><tr><th>property</th>{head}</tr></thead>"
+        f"<p>Cases: {escape(counts(result.tally.num_cases))}{forms}</p>"
+        f"<div class='scroll'><table><thead><tr><th>property</th>{head}</tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"
     )
 

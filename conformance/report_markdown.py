@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from conformance.corpus_run import corpus_table
 from conformance.report import TITLES, Report
 from conformance.suite import SubjectResult
@@ -39,14 +41,21 @@ def _overview(report: Report) -> str:
 
 
 def _matrix(report: Report, result: SubjectResult) -> str:
-    scenarios = ", ".join(f"{name} {count}" for name, count in result.tally.num_cases.items())
-    lines = [f"## {result.name}", "", f"Cases: {scenarios}", "", _row(["property", *report.columns])]
+    lines = [f"## {result.name}", "", f"Cases: {counts(result.tally.num_cases)}", ""]
+    if result.tally.num_forms:
+        lines += [f"Sections by form: {counts(result.tally.num_forms)}", ""]
+    lines.append(_row(["property", *report.columns]))
     lines.append(_rule(len(report.columns) + 1))
     for row, title in TITLES.items():
         cells = report.cells_of(result, row)
         if any(cells):
             lines.append(_row([title, *map(_count, cells)]))
     return "\n".join(lines)
+
+
+def counts(counter: Counter[str]) -> str:
+    """Names and counts, the most frequent first."""
+    return ", ".join(f"{name} {count}" for name, count in counter.most_common())
 
 
 def _state(cells: list[Cell | None]) -> str:

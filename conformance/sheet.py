@@ -72,7 +72,10 @@ class Sheet:
     def _add(
         self, kind: Kind, text: str, output: str = "", calls: tuple[DrawnCall, ...] = (), name_due: int | None = None
     ) -> None:
-        if text:
-            start = len(self.text)
-            self.text += text
-            self.spans.append(Span(kind, start, len(self.text), output, calls, name_due))
+        if not text:
+            return
+        start = len(self.text)
+        self.text += text
+        if kind is Kind.MARKUP and self.spans and self.spans[-1].kind is Kind.MARKUP:
+            start = self.spans.pop().start  # what stands between two parts is one stretch
+        self.spans.append(Span(kind, start, len(self.text), output, calls, name_due))

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from atom.entrypoints.openai.tool_parser.stream import Tool
 from atom_spec.dialects import DIALECTS, ReasoningDialect
 from atom_spec.formats import FORMATS, FormatSpec
 
 from atom.entrypoints.openai.pipeline import TextStages
+from atom.entrypoints.openai.tool_parser.stream import Tool
 from conformance.case import Request
 from conformance.corpus import Vector
 from conformance.delivery import Reader

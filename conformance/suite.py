@@ -49,7 +49,8 @@ def run_subject(subject: Subject, profile: Profile, seed_number: int) -> Subject
             count = profile.truncated_of(scenario)
             for_each(short, count, seed_number, lambda case: add_truncations(tally, case, subject.open, chunkings))
     add_linearity(tally, subject, profile.num_characters)
-    shrink_findings(tally, subject, scenarios, chunkings, profile, seed_number)
+    if profile.is_shrinking:
+        shrink_findings(tally, subject, scenarios, chunkings, profile, seed_number)
     return SubjectResult(subject.name, tally, time.monotonic() - started)
 
 

@@ -50,10 +50,11 @@ class Cell:
 
 @dataclass(slots=True)
 class Tally:
-    """The matrix of one subject, and how many cases each scenario gave."""
+    """The matrix of one subject, how many cases each scenario gave, and how many sections each form."""
 
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
     num_cases: Counter[str] = field(default_factory=Counter)
+    num_forms: Counter[str] = field(default_factory=Counter)
     num_deliveries: int = 0
 
     def cell(self, name: str, chunking: str) -> Cell:
@@ -72,6 +73,7 @@ class Tally:
     def add_case(self, case: Case, open_reader: OpenReader, chunkings: Sequence[Chunking]) -> None:
         """Deliver a case whole and by every chunking, and check every property of every delivery."""
         self.num_cases[case.scenario] += 1
+        self.num_forms.update(case.forms)
         whole = deliver(open_reader(case.request), [case.text])
         for chunking in chunkings:
             delivered = whole if chunking is WHOLE else deliver(open_reader(case.request), chunking.cut(case.text))
@@ -84,7 +86,7 @@ class Tally:
 
 def finding(name: str, chunking: str, case: Case, message: str) -> Finding:
     """A breach, with what is needed to read it."""
-    return Finding(name, chunking, case.scenario, " ".join(filter(None, (case.variant, case.form))), case.text, message)
+    return Finding(name, chunking, case.scenario, " + ".join(case.forms), case.text, message)
 
 
 def breach_of(one: Property, case: Case, delivered: Delivery, whole: Delivery) -> str | None:
