@@ -282,3 +282,15 @@ def test_importing_config_is_light() -> None:
     code = f"import sys, atom.config, atom.envs; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("model", "template"), [("atom-tiny", "qwen.jinja"), ("atom-tiny@glm", "glm.jinja")])
+def test_the_model_that_ships(model: str, template: str) -> None:
+    config = Config.resolve(model)
+    assert config.served_model_names == (model,)
+    assert isinstance(config.chat_template, Path)
+    assert config.chat_template.name == template
+    assert config.eos_token_ids
+    assert Config.resolve(model, chat_template="{{ own }}").chat_template == "{{ own }}"
+    with pytest.raises(ValueError, match="does not speak 'nope'"):
+        Config.resolve("atom-tiny@nope")

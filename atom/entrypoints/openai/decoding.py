@@ -2,7 +2,7 @@
 
 Owns what JSON may look like here: types are strict (no "1" for 1, no 1 for true), 1.0 is an integer as in JSON Schema,
 unpaired surrogates, numbers beyond a float and absurd nesting are errors. Knows no endpoint. msgspec was chosen over
-pydantic: strict without options, one error with a path, and 8 us against 41 us for a request of three messages.
+pydantic (docs/decisions/0010): strict without options, 1.8 us against 5.2 us for a request of three messages.
 """
 
 from __future__ import annotations
