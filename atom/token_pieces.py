@@ -14,6 +14,7 @@ from typing import Any
 
 import tokenizers
 
+_MAX_ID = 2**32 - 1
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
@@ -30,32 +31,37 @@ _ALPHABET = byte_alphabet()
 
 
 class TokenPieces:
-    """The bytes of every id, computed when first asked for. Ids without a token give b""."""
+    """The bytes of every id, computed when first asked for. Ids without a token give b"".
 
-    def __init__(self, backend: tokenizers.Tokenizer, vocab_size: int) -> None:
+    texts: `text_of` as far as it was asked for; a look-up there is the detokenizer's common path.
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
         self._backend = backend
-        self._pieces: list[bytes | None] = [None] * vocab_size
-        self.texts: dict[int, str | bytes] = {}  # `text_of` as far as it was asked for
+        self._bytes: dict[int, bytes] = {}
+        self.texts: dict[int, str | bytes] = {}
 
     def has_token(self, token_id: int) -> bool:
         """Whether the vocabulary has the id: the model's may be padded beyond it."""
-        return 0 <= token_id < len(self._pieces) and self._backend.id_to_token(token_id) is not None
+        return self._token(token_id) is not None
 
     def text_of(self, token_id: int) -> str | bytes:
-        """`bytes_of` as a string where it is whole characters by itself, else as bytes. One look-up on later calls."""
+        """`bytes_of` as a string where it is whole characters by itself, else as bytes."""
         text = self.texts.get(token_id)
         if text is None:
-            text = self.texts[token_id] = as_text(self.bytes_of(token_id))
+            text = as_text(self.bytes_of(token_id))
+            if text:
+                self.texts[token_id] = text
         return text
 
     def bytes_of(self, token_id: int) -> bytes:
         """What the id adds in the middle of a text."""
-        if not 0 <= token_id < len(self._pieces):
-            return b""
-        piece = self._pieces[token_id]
+        piece = self._bytes.get(token_id)
         if piece is None:
-            token = self._backend.id_to_token(token_id)
-            piece = self._pieces[token_id] = b"" if token is None else self._spell(token)
+            token = self._token(token_id)
+            if token is None:
+                return b""
+            piece = self._bytes[token_id] = self._spell(token)
         return piece
 
     def first_bytes_of(self, token_id: int) -> bytes:
@@ -68,6 +74,9 @@ class TokenPieces:
         shown = iter([token_id for token_id in ids if token_id not in hidden])
         start = next((self.first_bytes_of(token_id) for token_id in shown if self.has_token(token_id)), b"")
         return start + b"".join([bytes_of(token_id) for token_id in shown])
+
+    def _token(self, token_id: int) -> str | None:
+        return token_of(self._backend, token_id)
 
     def _spell(self, token: str) -> bytes:
         raise NotImplementedError
@@ -93,8 +102,8 @@ class DecodedPieces(TokenPieces):
 
     _ANCHOR = "a"
 
-    def __init__(self, backend: tokenizers.Tokenizer, vocab_size: int, has_byte_tokens: bool) -> None:
-        super().__init__(backend, vocab_size)
+    def __init__(self, backend: tokenizers.Tokenizer, has_byte_tokens: bool) -> None:
+        super().__init__(backend)
         self._has_byte_tokens = has_byte_tokens
         self._first: dict[int, bytes] = {}
         decoder = backend.decoder
@@ -105,8 +114,10 @@ class DecodedPieces(TokenPieces):
         """See TokenPieces."""
         piece = self._first.get(token_id)
         if piece is None:
-            token = self._backend.id_to_token(token_id) if 0 <= token_id < len(self._pieces) else None
-            piece = b"" if token is None else self._high_byte(token) or self._decode([token]).encode("utf-8")
+            token = self._token(token_id)
+            if token is None:
+                return b""
+            piece = self._high_byte(token) or self._decode([token]).encode("utf-8")
             self._first[token_id] = piece
         return piece
 
@@ -119,6 +130,11 @@ class DecodedPieces(TokenPieces):
         return bytes([int(match[1], 16)]) if match and int(match[1], 16) >= 0x80 else None
 
 
+def token_of(backend: tokenizers.Tokenizer, token_id: int) -> str | None:
+    """The vocabulary's spelling of an id; None for a number that is none of its ids."""
+    return backend.id_to_token(token_id) if 0 <= token_id <= _MAX_ID else None
+
+
 def as_text(piece: bytes) -> str | bytes:
     """`piece` as a string when it is valid UTF-8, else itself."""
     try:
@@ -127,12 +143,12 @@ def as_text(piece: bytes) -> str | bytes:
         return piece
 
 
-def pieces_for(backend: tokenizers.Tokenizer, vocab_size: int) -> TokenPieces:
+def pieces_for(backend: tokenizers.Tokenizer) -> TokenPieces:
     """The pieces of a tokenizer, by the decoder that its file names."""
     kinds = _decoder_kinds(_decoder_settings(backend))
     if kinds == {"ByteLevel"}:
-        return ByteLevelPieces(backend, vocab_size)
-    return DecodedPieces(backend, vocab_size, has_byte_tokens="ByteFallback" in kinds)
+        return ByteLevelPieces(backend)
+    return DecodedPieces(backend, has_byte_tokens="ByteFallback" in kinds)
 
 
 def _decoder_settings(backend: tokenizers.Tokenizer) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import tokenizers
 
-from atom.token_pieces import TokenPieces, pieces_for
+from atom.token_pieces import TokenPieces, pieces_for, token_of
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,8 @@ class TokenizerError(ValueError):
 class Tokenizer:
     """A tokenizer that never cuts, never pads, and is safe to share between threads.
 
-    `special_ids`: ids that skip_special_tokens drops. `vocab_size`: one more than the largest id that has a token.
+    `special_ids`: ids that skip_special_tokens drops. `vocab_size`: number of tokens, or one more than the
+    largest added id.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, config: Mapping[str, Any] | None = None) -> None:
@@ -46,8 +47,9 @@ class Tokenizer:
         self.pad_token_id = self._id_of(self.pad_token)
         self.special_ids = self._special_ids()
         self._beginning = self._find_beginning(add_bos=config.get("add_bos_token") is True)
-        self.vocab_size = 1 + max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
-        self.pieces: TokenPieces = pieces_for(backend, self.vocab_size)
+        added = max(backend.get_added_tokens_decoder(), default=-1)
+        self.vocab_size = max(backend.get_vocab_size(), added + 1)
+        self.pieces: TokenPieces = pieces_for(backend)
 
     @classmethod
     def load(cls, path: str | Path, trust_remote_code: bool = False) -> Tokenizer:
@@ -98,8 +100,7 @@ class Tokenizer:
 
     def id_to_token(self, token_id: int) -> str | None:
         """The vocabulary's own spelling of an id, None where there is none."""
-        token: str | None = self._backend.id_to_token(token_id) if token_id >= 0 else None
-        return token
+        return token_of(self._backend, token_id)
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a token in the vocabulary's own spelling, None where there is none."""
