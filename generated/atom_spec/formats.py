@@ -2447,7 +2447,7 @@ FORMATS: dict[str, FormatSpec] = {
                 empty_call=None,
                 at="anywhere",
                 requires=(),
-                trims_newline=True,
+                trims_newline=False,
             ),
             Form(
                 name="one_line",
@@ -2475,7 +2475,7 @@ FORMATS: dict[str, FormatSpec] = {
                 empty_call=None,
                 at="anywhere",
                 requires=(),
-                trims_newline=True,
+                trims_newline=False,
             ),
             Form(
                 name="no_wrapper",
@@ -2489,7 +2489,7 @@ FORMATS: dict[str, FormatSpec] = {
                 empty_call=None,
                 at="anywhere",
                 requires=(),
-                trims_newline=True,
+                trims_newline=False,
             ),
             Form(
                 name="no_opening_wrapper",
@@ -2503,7 +2503,7 @@ FORMATS: dict[str, FormatSpec] = {
                 empty_call=None,
                 at="anywhere",
                 requires=(),
-                trims_newline=True,
+                trims_newline=False,
             ),
             Form(
                 name="no_argument_closers",
@@ -2517,7 +2517,7 @@ FORMATS: dict[str, FormatSpec] = {
                 empty_call=None,
                 at="anywhere",
                 requires=("arguments",),
-                trims_newline=True,
+                trims_newline=False,
             ),
             Form(
                 name="unterminated",
@@ -2531,7 +2531,7 @@ FORMATS: dict[str, FormatSpec] = {
                 empty_call=None,
                 at="end",
                 requires=(),
-                trims_newline=True,
+                trims_newline=False,
             ),
         ),
         writings={
@@ -2984,7 +2984,7 @@ FORMATS: dict[str, FormatSpec] = {
                 name="call_id",
                 variant="v11",
                 section="{calls}",
-                call="[TOOL_CALLS]{name}[CALL_ID]{id}[ARGS]{arguments}",
+                call="[TOOL_CALLS]{name}[CALL_ID]a1b2c3d4e[ARGS]{arguments}",
                 argument=None,
                 call_separator="",
                 argument_separator="",

@@ -1,19 +1,18 @@
 """One format file to its FormatSpec.
 
-Owns the file's defaults (a form takes from its variant's first form what it doesn't say) and the checks inside one
-file. Knows no other format.
+Owns the checks inside one file, each with its line, and the defaults of what a file leaves out. Knows no other format.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
 import jsonschema
 
-from codegen.format_derive import HOLE, HOLES, DeriveError, Markers, derive, head_of, object_keys
+from codegen.format_derive import DeriveError, Markers, derive, head_of, object_keys
+from codegen.format_forms import spelled_forms, trims_newline, written
 from codegen.format_tables import (
     Channels,
     Detect,
@@ -26,36 +25,35 @@ from codegen.format_tables import (
     Values,
     Writing,
 )
-from codegen.source import NodePath, SpecError, YamlFile
+from codegen.source import NodePath, YamlFile
 
-_INHERITED = ("section", "call", "argument", "call_separator", "argument_separator", "empty_call")
 _JSON_TYPES = ("string", "boolean", "null", "number", "object", "array")
-_JSON_VALUES: dict[str, tuple[str, ...]] = dict.fromkeys(_JSON_TYPES, ("json",))
+_JSON_VALUES: dict[str, list[str]] = {kind: ["json"] for kind in _JSON_TYPES}
+_JSON_TYPING: dict[str, Any] = {"default": "json", "literals": ["json"]}
 
 
 def build_format(file: YamlFile, schema: dict[str, Any]) -> FormatSpec:
     """The table of one file. Raises SpecError."""
-    check_schema(file, schema)
+    _check_schema(file, schema)
     data = file.data
     if data["name"] != file.path.stem:
         raise file.error("the name must be the file's", "name")
-    if "channels" in data:
-        forms = _forms(file, data["channels"], ("channels",))
-        grammars: list[Grammar] = []
-        writings: dict[str | None, Writing] = {None: _writing(data, {"values": _JSON_VALUES}, ())}
-    else:
-        forms, grammars, writings = [], [], {}
-        for at, raw in enumerate(data["grammars"]):
-            own = _forms(file, raw, ("grammars", at))
-            grammar = _grammar(file, raw, own, ("grammars", at))
-            ends = _never_in_string(grammar)
-            for variant in grammar.variants or (None,):
-                writings[variant] = _writing(data, raw, ends)
-            forms += own
-            grammars.append(grammar)
-        writings.setdefault(None, next(iter(writings.values())))
+    forms: list[Form] = []
+    grammars: list[Grammar] = []
+    writings: dict[str | None, Writing] = {}
+    for number, raw in enumerate(data.get("grammars", ())):
+        spelled = spelled_forms(file, raw, ("grammars", number))
+        grammar = _grammar(file, raw, spelled, ("grammars", number))
+        grammars.append(grammar)
+        forms += [written(form, grammar.trims_newline) for form in spelled]
+        writings |= {variant: _writing(data, raw, _value_ends(grammar)) for variant in grammar.variants or (None,)}
     channels = _channels(data["channels"]) if "channels" in data else None
+    if channels is not None:
+        forms = [written(form, False) for form in spelled_forms(file, data["channels"], ("channels",))]
+        writings = {None: _writing(data, {}, ())}
+    writings.setdefault(None, next(iter(writings.values())))
     framing = tuple(data.get("framing", ()))
+    tokens = data["tokens"]
     return FormatSpec(
         name=data["name"],
         title=data["title"],
@@ -63,9 +61,7 @@ def build_format(file: YamlFile, schema: dict[str, Any]) -> FormatSpec:
         variants=tuple(dict.fromkeys(form.variant for form in forms if form.variant)),
         detect=tuple(_detect(one) for one in data["detect"]),
         dialects=_dialects(data.get("dialects", [])),
-        tokens=TokenNeeds(
-            data["tokens"]["skip_special_tokens"], data["tokens"].get("spaces_between_special_tokens", True)
-        ),
+        tokens=TokenNeeds(tokens["skip_special_tokens"], tokens.get("spaces_between_special_tokens", True)),
         framing=framing,
         undeclared=data["undeclared"],
         ids=data["ids"],
@@ -80,7 +76,7 @@ def build_format(file: YamlFile, schema: dict[str, Any]) -> FormatSpec:
     )
 
 
-def check_schema(file: YamlFile, schema: dict[str, Any]) -> None:
+def _check_schema(file: YamlFile, schema: dict[str, Any]) -> None:
     """Raises SpecError with the line of the deepest complaint of the JSON Schema."""
     validator = jsonschema.Draft202012Validator(schema)
     error = jsonschema.exceptions.best_match(validator.iter_errors(file.data))
@@ -88,60 +84,16 @@ def check_schema(file: YamlFile, schema: dict[str, Any]) -> None:
         raise file.error(error.message, *error.absolute_path)
 
 
-def _forms(file: YamlFile, raw: dict[str, Any], at: NodePath) -> list[Form]:
-    forms: list[Form] = []
-    firsts: dict[str | None, dict[str, Any]] = {}
-    for number, one in enumerate(raw["forms"]):
-        where = (*at, "forms", number)
-        variant = one.get("variant", raw.get("variant"))
-        first = firsts.get(variant, raw["forms"][0])
-        full = {key: first[key] for key in _INHERITED if key in first} | one
-        firsts.setdefault(variant, full)
-        for field in ("section", "call"):
-            if field not in full:
-                raise file.error(f"the first form of a grammar must have a {field}", *where)
-        for field in _INHERITED:
-            for match in HOLE.finditer(full.get(field, "")):
-                if match.group(1) not in HOLES:
-                    raise file.error(f"unknown hole {match.group()}; known: {', '.join(sorted(HOLES))}", *where, field)
-        argument = full.get("argument")
-        forms.append(
-            Form(
-                name=full["name"],
-                variant=variant,
-                section=full["section"].replace("{ws}", ""),
-                call=full["call"].replace("{ws}", ""),
-                argument=None if argument is None else argument.replace("{ws}", ""),
-                call_separator=full.get("call_separator", ""),
-                argument_separator=full.get("argument_separator", ""),
-                many_calls=full.get("many_calls", False),
-                empty_call=full.get("empty_call"),
-                at=full.get("at", "anywhere"),
-                requires=tuple(full.get("requires", ())),
-                trims_newline=_trims(raw),
-            )
-        )
-    return forms
-
-
-def _trims(raw: dict[str, Any]) -> bool:
-    return any("\n{value}" in form.get("argument", "") for form in raw["forms"])
-
-
 def _grammar(file: YamlFile, raw: dict[str, Any], forms: list[Form], at: NodePath) -> Grammar:
-    is_object_call = "object" in raw
     if raw["shape"] == "tagged" and forms[0].argument is None:
         raise file.error("a tagged grammar's first form needs an argument", *at, "forms", 0)
     try:
-        markers = derive(_with_space_holes(raw, forms), is_object_call)
-        keys = _object_keys(raw["object"], forms) if is_object_call else None
+        markers = derive(forms, is_object_call="object" in raw)
+        keys = ObjectKeys(*object_keys(forms), **raw["object"]) if "object" in raw else None
     except DeriveError as error:
-        number = next(i for i, form in enumerate(forms) if form.name == error.form)
-        raise file.error(str(error), *at, "forms", number, error.field) from error
-    except ValueError as error:
-        raise file.error(f"calls: {error}", *at, "forms") from error
+        raise file.error(f"form {forms[error.form].name!r}: {error}", *at, "forms", error.form, error.field) from error
     _check_markers(file, raw, markers, at)
-    typing = raw.get("typing", {"default": "json", "literals": ["json"]})
+    typing = raw.get("typing", _JSON_TYPING)
     return Grammar(
         shape=raw["shape"],
         variants=tuple(dict.fromkeys(form.variant for form in forms if form.variant)),
@@ -153,13 +105,9 @@ def _grammar(file: YamlFile, raw: dict[str, Any], forms: list[Form], at: NodePat
         object_keys=keys,
         separator=markers.separator,
         at_start=markers.at_start,
-        trims_newline=_trims(raw),
+        trims_newline=trims_newline(forms),
         item=raw["elements"]["item"] if "elements" in raw else "",
-        values=Values(
-            typing["default"],
-            tuple(typing["literals"]),
-            tuple((written, meant) for written, meant in typing.get("escapes", ())),
-        ),
+        values=Values(typing["default"], tuple(typing["literals"]), tuple(map(tuple, typing.get("escapes", ())))),
         envelopes=tuple(raw.get("envelopes", ())),
         infers_name=raw.get("infers_name", False),
         invalid_body=raw.get("invalid_body", "release"),
@@ -167,54 +115,28 @@ def _grammar(file: YamlFile, raw: dict[str, Any], forms: list[Form], at: NodePat
     )
 
 
-def _with_space_holes(raw: dict[str, Any], forms: list[Form]) -> list[Form]:
-    """The forms as the file spells them, with `{ws}` where white space is optional."""
-    import dataclasses
-
-    spelled: list[Form] = []
-    inherited: dict[str | None, dict[str, str]] = {}
-    for form, one in zip(forms, raw["forms"], strict=True):
-        first = inherited.setdefault(form.variant, {**inherited.get(form.variant, raw["forms"][0]), **one})
-        texts = {
-            key: one.get(key, first.get(key)) for key in ("section", "call", "argument") if key in {**first, **one}
-        }
-        spelled.append(dataclasses.replace(form, **texts))
-    return spelled
-
-
-def _object_keys(raw: dict[str, Any], forms: list[Form]) -> ObjectKeys:
-    name, arguments, other = object_keys([form.call for form in forms])
-    return ObjectKeys(name, arguments, other, raw["arguments_required"], raw["unknown"])
-
-
 def _check_markers(file: YamlFile, raw: dict[str, Any], markers: Markers, at: NodePath) -> None:
-    if not markers.wrappers and not markers.is_bare and not markers.at_start:
-        raise file.error("no form says how a region opens", *at, "forms")
-    if markers.is_bare and not head_of(markers.calls[0].open if markers.calls else ""):
-        raise file.error("a call without a wrapper must begin with a literal", *at, "forms")
-    tags = [*markers.wrappers, *markers.calls, *markers.arguments]
-    for tag in tags:
-        if not head_of(tag.open):
-            raise file.error(f"{tag.open!r} must begin with a literal", *at, "forms")
+    """A region must be findable, and every tag must begin with something that a scanner can look for."""
+    forms = (*at, "forms")
+    if not (markers.wrappers or markers.at_start or (markers.is_bare and markers.calls)):
+        raise file.error("no form says how a region opens", *forms)
+    for tag in chain(markers.wrappers, markers.calls, markers.arguments):
+        for pattern in (tag.open, *tag.close):
+            if not head_of(pattern):
+                raise file.error(f"{pattern!r} must begin with a literal", *forms)
     if raw["shape"] == "json" and markers.arguments:
-        raise file.error("a JSON grammar has no argument tags", *at, "forms")
+        raise file.error("the arguments of a JSON grammar have no tags", *forms)
 
 
-def _never_in_string(grammar: Grammar) -> tuple[str, ...]:
+def _value_ends(grammar: Grammar) -> tuple[str, ...]:
     """Literals that end a raw value: closers of arguments and calls, and what opens the next argument."""
-    if grammar.shape == "json":
-        return ()
-    ends = chain(
-        (closer for tag in grammar.arguments for closer in tag.close),
-        (closer for tag in grammar.calls for closer in tag.close),
-        (tag.open for tag in grammar.arguments),
-    )
-    return tuple(dict.fromkeys(head_of(end) for end in ends))
+    closers = (end for tag in (*grammar.arguments, *grammar.calls) for end in tag.close)
+    ends = () if grammar.shape == "json" else (*closers, *(tag.open for tag in grammar.arguments))
+    return tuple(dict.fromkeys(map(head_of, ends)))
 
 
 def _writing(data: dict[str, Any], raw: dict[str, Any], never_in_string: tuple[str, ...]) -> Writing:
     own = data.get("writing", {})
-    values: dict[str, Sequence[str]] = raw.get("values", _JSON_VALUES)
     elements = raw.get("elements")
     return Writing(
         content=own.get("content", "{text}"),
@@ -222,7 +144,7 @@ def _writing(data: dict[str, Any], raw: dict[str, Any], never_in_string: tuple[s
         part_separator=own.get("part_separator", ""),
         epilogue=own.get("epilogue", ""),
         starts_inside_content=own.get("starts_inside_content", False),
-        values={kind: tuple(spellings) for kind, spellings in values.items()},
+        values={kind: tuple(spellings) for kind, spellings in raw.get("values", _JSON_VALUES).items()},
         element=raw["forms"][0]["argument"] if elements else "",
         item_key=elements["item"] if elements else "",
         never_in_string=never_in_string,
@@ -247,19 +169,13 @@ def _channels(raw: dict[str, Any]) -> Channels:
 
 
 def _detect(raw: dict[str, Any]) -> Detect:
-    return Detect(
-        raw["order"],
-        raw.get("variant"),
-        tuple(raw.get("all", ())),
-        tuple(raw.get("any", ())),
-        tuple(raw.get("none", ())),
-    )
+    evidence = (tuple(raw.get(kind, ())) for kind in ("all", "any", "none"))
+    return Detect(raw["order"], raw.get("variant"), *evidence)
 
 
 def _dialects(raw: Any) -> dict[str | None, tuple[str, ...]]:
-    if isinstance(raw, dict):
-        return {variant: tuple(names) for variant, names in raw.items()}
-    return {None: tuple(raw)}
+    by_variant = raw if isinstance(raw, dict) else {None: raw}
+    return {variant: tuple(names) for variant, names in by_variant.items()}
 
 
 def _example(raw: dict[str, Any]) -> Example:
@@ -271,12 +187,9 @@ def _markers(grammars: list[Grammar], channels: Channels | None, framing: tuple[
     """What the reader looks for outside regions, in the order of the tables."""
     if channels is not None:
         return (channels.start, channels.channel, channels.message, *channels.ends)
-    openers = [
+    openers = (
         head_of(tag.open)
         for grammar in grammars
         for tag in (*grammar.wrappers, *(grammar.calls if grammar.is_bare else ()))
-    ]
+    )
     return tuple(dict.fromkeys((*openers, *framing)))
-
-
-__all__ = ["SpecError", "build_format", "check_schema"]

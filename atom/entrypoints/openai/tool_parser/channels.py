@@ -79,7 +79,7 @@ class ChannelReader:
                 if not self._call.is_done:
                     break
                 self._call = None
-                self._enter("content", self._tables.outside)
+                self._enter("drop", self._tables.inside)  # up to the message's end, which may be missing
             elif self._is_at_start:
                 following = self._start(text, at_end)
             else:
@@ -119,9 +119,8 @@ class ChannelReader:
         return match.end()
 
     def _cut_header(self, text: str, start: int) -> int:
-        """The text ends inside a header: nobody knows of what, so it is text; a bare start of a message is none."""
-        if text[start:] != self._tables.channels.start:
-            self.output.content(text[start:])
+        """The text ends inside a header: nobody knows of what, so it is text, but for the start of the message."""
+        self.output.content(text[start:].removeprefix(self._tables.channels.start))
         return len(text)
 
     def _open(self, header: Matched) -> None:
@@ -173,27 +172,26 @@ class ChannelCall:
 
     def advance(self, text: str, position: int, at_end: bool) -> int:
         """Read from `position` on; the index up to which `text` has been read."""
-        if not self._json.is_done and not self._json.has_failed:
+        if not self._json.has_failed:
             end = self._json.scan(text, position, at_end)
             self._raw.append(text[position:end])
             position = end
-            if not self._json.is_done and not self._json.has_failed:
-                if at_end:
-                    self._finish(self._json.closed() or "{}", is_complete=False)
+            if self._json.is_done or (at_end and not self._json.has_failed):
+                self._finish(self._json.closed() or "{}", is_complete=self._json.is_done)
+            if not self._json.has_failed:
                 return position
         match = self._tables.inside.search(text, position)
         end = match.start() if match else len(text) if at_end else self._tables.inside.hold_from(text, position)
         self._raw.append(text[position:end])
-        if match is None and not at_end:
-            return end
-        self._finish(self._arguments(has_ended=match is not None), is_complete=True)
-        return match.end() if match and match.group() in self._tables.channels.ends else end
+        if match is not None or at_end:
+            self._finish(self._arguments(has_ended=match is not None), is_complete=True)
+        return end
 
     def _arguments(self, has_ended: bool) -> str:
+        """Of a body that is no JSON; one that the end of the text cut must at least be JSON."""
         raw = "".join(self._raw).strip()
-        if self._json.is_done or not raw:
-            return self._json.closed() or "{}"
-        return raw if self._passes and (has_ended or self._is_builtin) else self._json.closed() or "{}"
+        is_passed = raw and self._passes and (has_ended or self._is_builtin)
+        return raw if is_passed else self._json.closed() or "{}"
 
     def _finish(self, arguments: str, is_complete: bool) -> None:
         self.is_done = True
