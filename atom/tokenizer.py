@@ -16,6 +16,7 @@ from typing import Any
 import tokenizers
 
 from atom.token_pieces import TokenPieces, pieces_for, token_of
+from atom.tokenizer_conversion import ConversionError, convert_slow_tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -65,9 +66,10 @@ class Tokenizer:
             except Exception as error:  # the library raises plain Exception for a file that it can not read
                 raise TokenizerError(f"{file} can not be read: {error}") from error
         else:
-            from atom.tokenizer_conversion import convert_slow_tokenizer
-
-            backend = convert_slow_tokenizer(folder, trust_remote_code)
+            try:
+                backend = convert_slow_tokenizer(folder, trust_remote_code)
+            except ConversionError as error:
+                raise TokenizerError(str(error)) from error
         return cls(backend, read_tokenizer_config(folder))
 
     @property

@@ -13,6 +13,17 @@ import tokenizers
 
 TIMEOUT = 300.0  # seconds; a large sentencepiece vocabulary takes about a minute
 
+# Of these, transformers needs at least one; without any it would make up an empty tokenizer.
+SOURCES = (
+    "tokenizer.model",
+    "spiece.model",
+    "vocab.json",
+    "vocab.txt",
+    "*.bpe.model",
+    "*tiktoken*",
+    "tokenization_*.py",
+)
+
 _CONVERT = """
 import sys
 from transformers import AutoTokenizer
@@ -32,6 +43,8 @@ def convert_slow_tokenizer(folder: Path, trust_remote_code: bool) -> tokenizers.
     """The folder's tokenizer in the fast library's form. Raises ConversionError with the reason."""
     if not folder.is_dir():
         raise ConversionError(f"{folder} is not a folder")
+    if not any(next(folder.glob(pattern), None) for pattern in SOURCES):
+        raise ConversionError(f"{folder} has no tokenizer: neither tokenizer.json nor any of {', '.join(SOURCES)}")
     command = [sys.executable, "-c", _CONVERT, str(folder), str(trust_remote_code)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL)

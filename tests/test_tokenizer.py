@@ -13,7 +13,6 @@ import pytest
 from tokenizers import processors
 
 from atom.tokenizer import Tokenizer, TokenizerError
-from atom.tokenizer_conversion import ConversionError
 from tests.text import vocabularies
 
 
@@ -123,8 +122,18 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_any_tokenizer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConversionError, match="not a folder"):
+    with pytest.raises(TokenizerError, match="not a folder"):
         Tokenizer.load(tmp_path / "absent")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
+    with pytest.raises(TokenizerError, match=r"neither tokenizer\.json nor any of"):
+        Tokenizer.load(tmp_path)
+
+
+def test_a_tokenizer_that_can_not_be_converted_says_why(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
+    (tmp_path / "vocab.json").write_text("{")
+    with pytest.raises(TokenizerError, match=r"can not be converted: .*Error"):
+        Tokenizer.load(tmp_path)
 
 
 def test_a_folder_of_the_older_files_is_converted(tmp_path: Path) -> None:
