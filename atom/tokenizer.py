@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import tokenizers
 
@@ -53,7 +53,7 @@ class Tokenizer:
         self.pieces: TokenPieces = pieces_for(backend)
 
     @classmethod
-    def load(cls, path: str | Path, trust_remote_code: bool = False) -> Tokenizer:
+    def load(cls, path: str | Path, trust_remote_code: bool = False) -> Self:
         """The tokenizer of a local model folder. Raises TokenizerError when there is none that can be used.
 
         A folder without tokenizer.json is converted by transformers in a process of its own, which takes seconds.
