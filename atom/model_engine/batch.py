@@ -40,13 +40,15 @@ class ScheduledBatch:
     """One step. Rows [0, num_decodes) are decodes, the rest are prefill chunks.
 
     slots [B]: the row's slot. query_lens [B]: tokens computed for the row in this step. context_lens [B]: tokens of the
-    row already in the KV cache before this step. samples [B]: whether the row's last position is sampled (a decode always
-    is; a prefill row when its chunk ends the known tokens and it wants any new token).
-    A decode row's input token is the token that the previous step sampled for its slot, which may still be on the device.
+    row already in the KV cache before this step. samples [B]: whether the row's last position is sampled (a decode
+    always is; a prefill row when its chunk ends the known tokens and it wants any new token).
+    A decode row's input token is the one that the previous step sampled for its slot; it may still be on the device.
     prefill_token_ids: inputs of the prefill rows, flat, sum(query_lens[num_decodes:]).
     new_blocks [N, 3]: (slot, index in the block table, block id), appended before the step; admissions carry theirs.
     prompt_logprobs rows: see SamplingParams of the slot; the runner returns them per chunk.
     draft slots: a decode row with query_len 1 + k carries k draft tokens that the runner's drafter left on the device.
+    Its context_len then counts steps in flight with all their drafts, and the row may be past the sequence's end, which
+    the host learns a step late: positions beyond the slot's blocks are not written, and the result is not read.
     """
 
     step: int
@@ -61,10 +63,12 @@ class ScheduledBatch:
 
     @property
     def num_rows(self) -> int:
+        """B."""
         return len(self.slots)
 
     @property
     def num_tokens(self) -> int:
+        """Tokens computed in this step."""
         return int(self.query_lens.sum())
 
 
@@ -73,9 +77,9 @@ class StepResult:
     """What one step produced, one entry per batch row.
 
     token_ids [B, 1 + k] and num_tokens [B]: row r sampled token_ids[r, :num_tokens[r]]; 0 for rows that do not sample.
-    logprobs[r]: one entry a sampled token, for rows that asked. prompt_logprobs[r]: the entries for the prompt positions
-    that this chunk predicts, i.e. tokens context_len + 1 ... context_len + query_len, without the (unknown) one after the
-    prompt's end.
+    logprobs[r]: one entry a sampled token, for rows that asked. prompt_logprobs[r]: the entries for the prompt
+    positions that this chunk predicts, i.e. tokens context_len + 1 ... context_len + query_len, without the (unknown)
+    one after the prompt's end.
     """
 
     step: int

@@ -122,6 +122,8 @@ class EngineStats(msgspec.Struct, frozen=True):
 
 
 class EngineReady(msgspec.Struct, frozen=True, tag="ready"):
+    """The engine has started and takes requests."""
+
     info: EngineInfo
 
 
