@@ -88,7 +88,7 @@ class ChannelReader:
 
     def _start(self, text: str, at_end: bool) -> int:
         """The prompt may have begun the first message: its header goes on."""
-        header = self._tables.header.match(text, 0)
+        header = self._tables.header.match(text, 0, at_end)
         if isinstance(header, Partial) and not at_end:
             return 0
         self._is_at_start = False
@@ -109,7 +109,7 @@ class ChannelReader:
         if literal in self._tables.channels.ends:
             self._enter("content", self._tables.outside)
             return match.end()
-        header = self._tables.header.match(text, start)
+        header = self._tables.header.match(text, start, at_end)
         if isinstance(header, Partial):
             return self._cut_header(text, start) if at_end else start
         if header is not None:

@@ -89,9 +89,9 @@ class ElementCall(TaggedCall):
                 self._add_text(text[position:end])
                 return self._cut(text) if at_end else end
             at = match.start()
-            ends = self._closers.match(text, at)
-            closer = self._tables.all_argument_closers.match(text, at)
-            opener = self._tables.argument.match(text, at)
+            ends = self._closers.match(text, at, at_end)
+            closer = self._tables.all_argument_closers.match(text, at, at_end)
+            opener = self._tables.argument.match(text, at, at_end)
             if isinstance(ends, Matched):
                 self._add_text(text[position:at])
                 self.was_cut = True
@@ -146,13 +146,13 @@ class ElementCall(TaggedCall):
         position = SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
         if position == len(text):
             return self._finish_cut(text, position) if at_end else position
-        closer = self._ends_call(text, position)
+        closer = self._ends_call(text, position, at_end)
         if isinstance(closer, Matched):
             return self._end_call(text, closer.end if closer.number >= 0 else position)
-        opener = self._tables.argument.match(text, position)
+        opener = self._tables.argument.match(text, position, at_end)
         if isinstance(opener, Matched):
             return self._open_argument(opener)
-        call = self._tables.call.match(text, position)
+        call = self._tables.call.match(text, position, at_end)
         if isinstance(call, Matched):
             return self._end_call(text, position)
         if isinstance(closer, Partial) or isinstance(opener, Partial) or isinstance(call, Partial):

@@ -133,9 +133,11 @@ class TaggedJsonCall:
 
     def take_plain(self, text: str) -> bool:
         """Take `text` whole if it is plainly the middle of a string."""
-        if self._state != self._in_body or self._fate is Fate.RELEASE or self._passes:
+        if self._state != self._in_body or not self._scanner.take_plain(text):
             return False
-        return self._scanner.take_plain(text)
+        if self._passes:
+            self._body.append(text)
+        return True
 
     def advance(self, text: str, position: int, at_end: bool) -> int:
         """Read from `position` on; the index up to which `text` has been read."""
@@ -152,7 +154,7 @@ class TaggedJsonCall:
         position = SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
         if position == len(text):
             return self._finish_cut(text, position) if at_end else position
-        closer = self._closers.match(text, position)
+        closer = self._closers.match(text, position, at_end)
         if isinstance(closer, Matched):
             if self._fate is None:
                 self._commit(text, position)
@@ -210,7 +212,7 @@ class TaggedJsonCall:
             return self._finish(position, self._scanner.closed(), is_complete=True)
         if end == len(text):
             return self._finish(end, self._scanner.closed(), is_complete=True) if at_end else position
-        closer = self._closers.match(text, end)
+        closer = self._closers.match(text, end, at_end)
         if isinstance(closer, Partial) and not at_end:
             return position
         if isinstance(closer, Matched):

@@ -68,7 +68,7 @@ class JsonScanner:
 
     def take_plain(self, text: str) -> bool:
         """Take `text` whole if all of it lies inside the open string; the test that most pieces pass."""
-        if self.is_in_string and '"' not in text and "\\" not in text:
+        if self.is_in_string and '"' not in text and text[-1:] != "\\":
             self._string.append(text)
             return True
         return False

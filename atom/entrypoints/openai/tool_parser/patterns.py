@@ -73,18 +73,24 @@ class Choice:
     def __init__(self, sources: Sequence[str]) -> None:
         self.patterns = tuple(pattern_of(source) for source in sources)
 
-    def match(self, text: str, start: int) -> Matched | Partial | None:
-        """The first spelling that matches at `start`; PARTIAL while that is open; None when none can."""
+    def match(self, text: str, start: int, at_end: bool = False) -> Matched | Partial | None:
+        """The first spelling that matches at `start`; PARTIAL while that is open; None when none can.
+
+        at_end: nothing will follow, so a complete spelling counts before an open one.
+        """
+        partial = None
         for number, pattern in enumerate(self.patterns):
             found = pattern.match(text, start)
             if found is None:
                 continue
-            if found.lastgroup != "full":
+            if found.lastgroup == "full":
+                holes = found.groupdict()
+                del holes["full"]
+                return Matched(found.end(), number, holes)
+            if not at_end:
                 return PARTIAL
-            holes = found.groupdict()
-            del holes["full"]
-            return Matched(found.end(), number, holes)
-        return None
+            partial = PARTIAL
+        return partial
 
 
 @lru_cache(maxsize=1024)

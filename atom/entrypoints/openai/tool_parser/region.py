@@ -131,7 +131,7 @@ class Region:
         self._state = self._after_call
 
     def _opening(self, text: str, position: int, at_end: bool) -> int:
-        found = self.tables.wrapper.match(text, position)
+        found = self.tables.wrapper.match(text, position, at_end)
         if isinstance(found, Partial) and not at_end:
             return position
         self._state = self._before_call
@@ -153,7 +153,7 @@ class Region:
                 self._state = self._in_call
                 return position
             wrapper = (
-                self.tables.wrapper.match(text, position)
+                self.tables.wrapper.match(text, position, at_end)
                 if body is None and self.is_wrapped and not self.num_calls
                 else None
             )
@@ -168,7 +168,7 @@ class Region:
 
     def _no_call(self, text: str, position: int, at_end: bool) -> int:
         """Where a call should begin there is none: an empty wrapper, or no region."""
-        found = self.tables.wrapper_close.match(text, position) if self.is_wrapped else None
+        found = self.tables.wrapper_close.match(text, position, at_end) if self.is_wrapped else None
         if isinstance(found, Partial) and not at_end:
             return position
         is_dropped = isinstance(found, Matched) and self.output.drops_undeclared and not self.num_calls
@@ -221,7 +221,7 @@ class Region:
         for closers, closes_wrapper in ((self.tables.wrapper_close, True), (self.tables.orphans, False)):
             if not closes_wrapper and not self.was_cut:
                 continue
-            found = closers.match(text, position)
+            found = closers.match(text, position, at_end)
             if isinstance(found, Matched):
                 self.fate = self._last
                 self.settle(text, found.end)

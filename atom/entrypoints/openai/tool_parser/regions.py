@@ -18,7 +18,7 @@ def open_call(region: Region, text: str, position: int, at_end: bool) -> tuple[B
     grammar = tables.grammar
     if grammar.object_keys is not None:
         return (ObjectCall(region), position) if text[position] == "{" else None
-    found = tables.call.match(text, position)
+    found = tables.call.match(text, position, at_end)
     if isinstance(found, Partial):
         return None if at_end else PARTIAL
     if grammar.shape == "json":
@@ -28,7 +28,7 @@ def open_call(region: Region, text: str, position: int, at_end: bool) -> tuple[B
         return kind(region, found.number, found.holes), found.end
     if not (grammar.infers_name and region.output.may_infer and region.is_wrapped):
         return None
-    nameless = tables.argument.match(text, position)
+    nameless = tables.argument.match(text, position, at_end)
     if isinstance(nameless, Partial):
         return None if at_end else PARTIAL
     return None if nameless is None else (kind(region, -1, {"name": ""}), position)

@@ -111,8 +111,11 @@ class _TextReader:
         if not self._held:
             region = self._region
             if region is None:
-                if self._scanner.is_plain(text) and not self._is_at_start:
-                    return [ContentDelta(text)] if text else []
+                if not self._is_at_start:
+                    if self._scanner.is_plain(text):
+                        return [ContentDelta(text)] if text else []
+                    if self._scanner.search(text) is None:
+                        return self._unmarked(text)
             elif region.is_settled and region.body.take_plain(text):  # type: ignore[union-attr]  # settled: in a call
                 return []
         self._read(self._held + text if self._held else text, at_end=False)
@@ -122,6 +125,12 @@ class _TextReader:
         """The text has ended."""
         self._read(self._held, at_end=True)
         return self.output.take()
+
+    def _unmarked(self, text: str) -> list[Event]:
+        """Text without a complete marker, outside regions and with nothing held."""
+        end = self._scanner.hold_from(text)
+        self._held = text[end:]
+        return [ContentDelta(text[:end] if self._held else text)] if end else []
 
     def _read(self, text: str, at_end: bool) -> None:
         """Read a piece, with what was held in front of it."""

@@ -12,7 +12,7 @@ from atom_spec.formats import FormatSpec, Grammar
 
 from atom.entrypoints.openai.marker_scanner import MarkerScanner
 from atom.entrypoints.openai.tool_parser.channels import ChannelTables
-from atom.entrypoints.openai.tool_parser.patterns import Choice, Matched, Partial, pattern_of
+from atom.entrypoints.openai.tool_parser.patterns import Choice
 
 
 class GrammarTables:
@@ -67,13 +67,6 @@ class GrammarTables:
         choices = (self.wrapper_close,) * is_wrapped + (self.orphans,) * was_cut
         return tuple(pattern.head for choice in choices for pattern in choice.patterns if pattern.is_literal)
 
-    def opens_at(self, text: str, start: int) -> Matched | Partial | None:
-        """A wrapper or, where calls may be bare, a call at `start`."""
-        found = self.wrapper.match(text, start)
-        if found is None and self.grammar.is_bare:
-            return self.call.match(text, start)
-        return found
-
 
 class FormatTables:
     """The matchers of one format. `by_opener`: the grammars that a marker may open a region of, in order."""
@@ -108,6 +101,3 @@ def tables_of(spec: FormatSpec) -> FormatTables:
     if tables is None:
         tables = _TABLES[spec] = FormatTables(spec)
     return tables
-
-
-__all__ = ["FormatTables", "GrammarTables", "pattern_of", "tables_of"]

@@ -56,19 +56,19 @@ class FlatCall(TaggedCall):
                 self._parts.append(text[position:end])
                 return self._cut_value(text) if at_end else end
             at = match.start()
-            closer = self._tables.argument_closers[self._argument].match(text, at)
+            closer = self._tables.argument_closers[self._argument].match(text, at, at_end)
             if isinstance(closer, Matched):
                 self._parts.append(text[position:at])
                 self._between = [text[at : closer.end]]
                 self._state = self._behind_value
                 return closer.end
-            ends = self._closers.match(text, at)
+            ends = self._closers.match(text, at, at_end)
             if isinstance(ends, Matched):
                 self._parts.append(text[position:at])
                 self._store(is_whole=True)
                 self.was_cut = True
                 return self._end_call(text, ends.end)
-            following = self._tables.argument.match(text, at)
+            following = self._tables.argument.match(text, at, at_end)
             if isinstance(following, Matched):
                 self._parts.append(text[position:at])
                 self._store(is_whole=True)
@@ -87,19 +87,19 @@ class FlatCall(TaggedCall):
                 return end
             self._store(is_whole=True)
             return self._finish_cut(text, end)
-        argument = self._tables.argument.match(text, end)
+        argument = self._tables.argument.match(text, end, at_end)
         if isinstance(argument, Matched):
             self._store(is_whole=True)
             return self._open_argument(argument)
-        closer = self._ends_call(text, end)
+        closer = self._ends_call(text, end, at_end)
         if isinstance(closer, Matched):
             self._store(is_whole=True)
             return self._end_call(text, closer.end if closer.number >= 0 else end)
-        again = self._tables.all_argument_closers.match(text, end)
+        again = self._tables.all_argument_closers.match(text, end, at_end)
         if isinstance(again, Matched):  # a closer written twice
             self._between.append(text[end : again.end])
             return again.end
-        call = self._tables.call.match(text, end)
+        call = self._tables.call.match(text, end, at_end)
         if isinstance(call, Matched):
             self._store(is_whole=True)
             return self._end_call(text, end)

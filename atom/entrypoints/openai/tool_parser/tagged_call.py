@@ -69,11 +69,11 @@ class TaggedCall:
             return self._finish_cut(text, position) if at_end else position
         if self._tables.has_direct_json and text[position] == "{":
             return self._open_block(position)
-        block = self._tables.block.match(text, position)
+        block = self._tables.block.match(text, position, at_end)
         if isinstance(block, Matched):
             return self._open_block(block.end)
-        closer = self._ends_call(text, position)
-        argument = self._tables.argument.match(text, position)
+        closer = self._ends_call(text, position, at_end)
+        argument = self._tables.argument.match(text, position, at_end)
         if isinstance(closer, Matched):
             self._commit(text, position)
             return self._finish(closer.end if closer.number >= 0 else position, is_complete=True)
@@ -86,11 +86,11 @@ class TaggedCall:
         self.has_failed = True
         return position
 
-    def _ends_call(self, text: str, position: int) -> Matched | Partial | None:
+    def _ends_call(self, text: str, position: int, at_end: bool) -> Matched | Partial | None:
         """The call's closer; number -1: the wrapper's, or another call, which end it and are no part of it."""
-        found = self._closers.match(text, position)
+        found = self._closers.match(text, position, at_end)
         if found is None and self._region.is_wrapped:
-            found = self._tables.wrapper_close.match(text, position)
+            found = self._tables.wrapper_close.match(text, position, at_end)
             found = Matched(found.end, -1, found.holes) if isinstance(found, Matched) else found
         return found
 
@@ -123,7 +123,7 @@ class TaggedCall:
                 if at_end
                 else (scanner.hold_from(text, position) if scanner else position)
             )
-        closer = self._ends_call(text, match.start())
+        closer = self._ends_call(text, match.start(), at_end)
         if isinstance(closer, Matched):
             return self._finish(closer.end if closer.number >= 0 else match.start(), is_complete=True)
         if isinstance(closer, Partial):
@@ -145,7 +145,8 @@ class TaggedCall:
             if not self._infer(text, position):
                 return position
         elif self._fate is None:
-            if not self._region.output.is_declared(self._name):
+            output = self._region.output
+            if not output.is_declared(self._name) and not output.drops_undeclared:
                 self.has_failed = True
                 return position
             self._commit(text, position)
