@@ -21,8 +21,8 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
     temperature: 0 is argmax. max_tokens: new tokens, 0 scores the prompt only. top_k: -1 or 0 is off. top_p in (0, 1],
     min_p in [0, 1]. presence and frequency penalties in [-2, 2], over generated tokens; repetition_penalty > 0, over
     prompt and generated tokens. logit_bias: token id to bias in [-100, 100]. seed: any int64; None draws a fresh one.
-    stop_strings match on text and are not returned unless include_stop_str_in_output. logprobs: number of alternatives a
-    token besides the sampled one (0 gives the sampled one alone); None is off; values are of the raw distribution.
+    stop_strings match on text and are not returned unless include_stop_str_in_output. logprobs: number of alternatives
+    a token besides the sampled one (0 gives the sampled one alone); None is off; values are of the raw distribution.
     prompt_logprobs: the same for the prompt's tokens.
     """
 
@@ -76,6 +76,7 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_greedy(self) -> bool:
+        """Whether the likeliest token is always taken."""
         return self.temperature == 0.0
 
 
