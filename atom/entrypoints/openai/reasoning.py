@@ -113,9 +113,12 @@ class ReasoningChannel:
             if not self.is_open and self._is_in_call():
                 self._release(marker, emit)
                 continue
-            self._at_beginning = self._owes_end = False
-            was_open, self.is_open = self.is_open, marker == dialect.start
-            if stops and self.is_open != was_open:
+            self._owes_end = False
+            if self.is_open == (marker == dialect.start):
+                continue
+            self.is_open = not self.is_open
+            self._at_beginning = False
+            if stops:
                 return buffer[position:]
 
     def _feed_watched(self, dialect: ReasoningDialect, text: str, emit: Emit) -> None:

@@ -51,12 +51,11 @@ def test_examples_of_the_spec_at_every_cut(dialect: ReasoningDialect, example: o
 
 
 def by_partition(text: str, inside: bool) -> tuple[str, str]:
-    """The rule over a whole text: a leading marker vanishes either way, later ones only where they change sides."""
+    """The rule over a whole text: leading markers vanish either way, later ones only where they change sides."""
     kept = {True: "", False: ""}
-    leading = re.match(r"(\s*)(<think>|</think>)", text)
-    if leading:
+    redundant = THINK.start if inside else THINK.end
+    while leading := re.match(rf"(\s*){redundant}", text):
         kept[inside] += leading[1]
-        inside = leading[2] == THINK.start
         text = text[leading.end() :]
     while text:
         before, marker, text = text.partition(THINK.end if inside else THINK.start)
@@ -107,6 +106,7 @@ def test_outside_the_channel_an_end_marker_is_not_waited_for() -> None:
         ("\n</think>Hi.", False, "", "\nHi."),
         ("Use </think> to close.", False, "", "Use </think> to close."),
         ("<think>a</think>b</think>c", False, "a", "b</think>c"),
+        ("</think>\n</think>ok", False, "", "\nok"),
         ("<think>again</think>ok", True, "again", "ok"),  # opens what the prompt has opened
         ("the tag <think> opens</think>ok", True, "the tag <think> opens", "ok"),
         ("<think>\n\n</think>ok", False, "\n\n", "ok"),
