@@ -228,6 +228,7 @@ class ProcessEngineClient:
             if future is not None and not future.done():
                 future.set_result(message)
         elif isinstance(message, EngineReady):
+            self._sockets.unlink()
             if not self._ready.done():
                 self._ready.set_result(message.info)
         else:

@@ -67,6 +67,12 @@ class ClientSockets:
         """Every message that has arrived, without waiting."""
         return (_decode_from_engine(frame) for frame in _frames(self._from_engine))
 
+    def unlink(self) -> None:
+        """Remove the sockets' names once the engine is connected: then nothing is left behind, however this ends."""
+        if self._folder is not None and self._to_engine.poll(0, zmq.POLLOUT):
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
     def close(self) -> None:
         """Close at once; what was not delivered is dropped."""
         self._to_engine.close(linger=0)

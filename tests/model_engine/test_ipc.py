@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+import zmq
 
 from atom.model_engine import ipc
 from atom.model_engine.ipc import ClientSockets, EngineSockets
@@ -70,6 +71,19 @@ def test_every_message_arrives_as_it_was_sent(pair: tuple[ClientSockets, EngineS
         received += engine.receive_all()
     assert received[0].sampling.stop_list == ("a", "b")  # type: ignore[attr-defined]
     assert received[1:] == TO_ENGINE[1:]
+
+
+def test_connected_sockets_need_no_names(pair: tuple[ClientSockets, EngineSockets]) -> None:
+    client, engine = pair
+    folder = client._folder
+    engine.send(EngineDead("why"))
+    client._from_engine.poll(5000)
+    client._to_engine.poll(5000, zmq.POLLOUT)
+    client.unlink()
+    assert folder is None or not folder.exists()
+    client.send(Shutdown())
+    engine.wait(5)
+    assert list(engine.receive_all()) == [Shutdown()]
 
 
 def test_a_message_to_nobody_is_dropped() -> None:
