@@ -84,7 +84,7 @@ def test_the_stream_helper_adds_up_to_the_whole(server: LiveServer) -> None:
         assert ours.finish_reason == theirs.finish_reason
         assert getattr(ours.message, "reasoning", None) == getattr(theirs.message, "reasoning", None)
         calls = [[call.function for call in choice.message.tool_calls or []] for choice in (ours, theirs)]
-        assert [[(f.name, f.arguments) for f in own] for own in calls][0] == [(f.name, f.arguments) for f in calls[1]]
+        assert [(f.name, f.arguments) for f in calls[0]] == [(f.name, f.arguments) for f in calls[1]]
         if name == "call":
             assert json.loads(calls[0][0].arguments) == {"city": "Paris"} and ours.finish_reason == "tool_calls"
 

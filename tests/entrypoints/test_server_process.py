@@ -142,7 +142,8 @@ def test_leaving_frees_the_blocks(server: ServerProcess) -> None:
     assert used() == 0
     body = {"prompt": "hi", "max_tokens": 1900, "ignore_eos": True, "stream": True}
     with server.client.stream("POST", "/v1/completions", json=body) as response:
-        next(response.iter_lines())
+        lines = response.iter_lines()  # kept: a dropped iterator would close the connection
+        next(lines)
         deadline = time.monotonic() + 10
         while used() == 0:
             assert time.monotonic() < deadline
