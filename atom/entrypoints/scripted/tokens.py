@@ -22,7 +22,7 @@ class ScriptedTokenizer(Tokenizer):
     def __init__(self, backend: tokenizers.Tokenizer, config: Mapping[str, Any] | None = None) -> None:
         super().__init__(backend, config)
         self._own = self.pieces
-        self._added = _AddedPieces(self._own, self.vocab_size)
+        self._added = _AddedPieces(backend, self._own, self.vocab_size)
         self.pieces = self._added
 
     def ids_of(self, script: Script) -> list[int]:
@@ -42,7 +42,8 @@ class ScriptedTokenizer(Tokenizer):
 class _AddedPieces(TokenPieces):
     """The real vocabulary's pieces, and behind them the added ones."""
 
-    def __init__(self, own: TokenPieces, vocab_size: int) -> None:
+    def __init__(self, backend: tokenizers.Tokenizer, own: TokenPieces, vocab_size: int) -> None:
+        super().__init__(backend)
         self._own = own
         self._first_id = vocab_size
         self._pieces_added: list[bytes] = []
