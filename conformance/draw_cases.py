@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from conformance.case import Case, DrawnCall, Kind, Request
 from conformance.draw_text import foreign_markers, stays_apart, texts
 from conformance.draw_tools import UNDECLARED_NAMES, DrawnTool, drawn_arguments, drawn_tools
-from conformance.render import Section, Spelling, wire_id, write_section
+from conformance.render import Section, Spelling, begin_call, wire_id, write_section
 from conformance.scenarios import Scenario
 from conformance.sheet import Sheet
 from conformance.subjects import Subject
@@ -32,7 +32,11 @@ SPELLINGS = (
 
 @dataclass(slots=True)
 class _Answer:
-    """What has been decided about an answer, and the sheet that it is written on."""
+    """What has been decided about an answer, and the sheet that it is written on.
+
+    `is_counting_anew`: the model numbers this answer's calls from 0 again, whatever the conversation holds (decision
+    D7).
+    """
 
     subject: Subject
     scenario: Scenario
@@ -41,6 +45,7 @@ class _Answer:
     variant: str | None
     tools: tuple[DrawnTool, ...]
     sheet: Sheet
+    is_counting_anew: bool
     forms: list[str] = field(default_factory=list)
 
     @property
@@ -55,15 +60,13 @@ class _Answer:
 def answers(draw: st.DrawFn, subject: Subject, scenario: Scenario) -> Case:
     """An answer of reasoning, prose and sections, in an order that models keep to."""
     answer = _decide(draw, subject, scenario)
-    if answer.dialect and (scenario.has_reasoning or answer.request.begins_inside):
-        answer.sheet.reasoning(_thought(draw, answer))
-    is_open = False
+    is_over = scenario.has_reasoning and _write_first_thoughts(draw, answer)
     for _ in range(draw(st.integers(1, 3)) if scenario.has_calls and subject.spec else 0):
-        _write_prose(draw, answer)
-        is_open = _write_section(draw, answer)
-        if is_open:
+        if is_over:
             break
-    if not is_open:
+        _write_prose(draw, answer)
+        is_over = _write_section(draw, answer)
+    if not is_over:
         _write_prose(draw, answer)
         if draw(st.booleans()):
             answer.sheet.epilogue()
@@ -94,7 +97,18 @@ def _decide(draw: st.DrawFn, subject: Subject, scenario: Scenario) -> _Answer:
         num_earlier_calls=draw(st.sampled_from((0, 0, 3))),
     )
     sheet = Sheet(spec.writing_of(variant) if spec else None, dialect, begins_inside=request.begins_inside)
-    return _Answer(subject, scenario, request, dialect, variant, tools, sheet)
+    return _Answer(subject, scenario, request, dialect, variant, tools, sheet, draw(st.booleans()))
+
+
+def _write_first_thoughts(draw: st.DrawFn, answer: _Answer) -> bool:
+    """Thoughts, perhaps behind a marker that says what the prompt has said; True when they never end."""
+    if answer.dialect is None:
+        return False
+    if draw(st.integers(0, 4)) == 4:
+        answer.sheet.redundant_marker()
+    is_cut = draw(st.integers(0, 9)) == 9
+    answer.sheet.reasoning(_thought(draw, answer), is_cut=is_cut)
+    return is_cut
 
 
 def _thought(draw: st.DrawFn, answer: _Answer) -> str:
@@ -120,8 +134,20 @@ def _write_prose(draw: st.DrawFn, answer: _Answer) -> None:
         text = f"So {text}"  # a text that starts like a call would be one's opener
     if text:
         answer.sheet.prose(text)
-    if spec and spec.not_calls and answer.scenario.has_quotes:
-        answer.sheet.prose(draw(st.sampled_from(spec.not_calls)), Kind.QUOTE)
+    if answer.scenario.has_reasoning and answer.dialect and answer.sheet.text and draw(st.integers(0, 4)) == 4:
+        answer.sheet.reasoning(_thought(draw, answer))
+    if spec and answer.scenario.has_quotes:
+        answer.sheet.prose(draw(st.sampled_from([*spec.not_calls, *_begun_calls(draw, answer)])), Kind.QUOTE)
+
+
+def _begun_calls(draw: st.DrawFn, answer: _Answer) -> list[str]:
+    """A call that goes on as prose behind a declared tool's name; none where every answer is framed in channels."""
+    spec = answer.subject.spec
+    assert spec is not None
+    form = draw(st.sampled_from([form for form in spec.forms_of(answer.variant) if form.at != "start"] or spec.forms))
+    if spec.undeclared == "drop" or form.at == "start":
+        return []
+    return [begin_call(form, draw(st.sampled_from(answer.tools)).name) + ", and then its arguments. "]
 
 
 def _write_section(draw: st.DrawFn, answer: _Answer) -> bool:
@@ -155,7 +181,8 @@ def _section(draw: st.DrawFn, answer: _Answer, writing: Writing, form: Form) -> 
     for index in range(first, first + count):
         call = _call(draw, answer, writing, form)
         calls.append(DrawnCall(call.name, call.arguments, wire_id(writing, call, index)))
-    return write_section(writing, form, calls, spelling, first), tuple(calls)
+    first_written = answer.sheet.num_calls if answer.is_counting_anew else first
+    return write_section(writing, form, calls, spelling, first_written), tuple(calls)
 
 
 def _call(draw: st.DrawFn, answer: _Answer, writing: Writing, form: Form) -> DrawnCall:
@@ -164,7 +191,8 @@ def _call(draw: st.DrawFn, answer: _Answer, writing: Writing, form: Form) -> Dra
     strings = texts(answer.markers, writing.never_in_string)
     if form.trims_newline and form.argument and "\n{value}\n" not in form.argument:
         strings = strings.map(lambda text: text.strip("\n"))
-    arguments = draw(drawn_arguments(tool, strings))
+    can_have_odd_keys = form.argument is None or "{key|" in form.argument
+    arguments = draw(drawn_arguments(tool, strings, can_have_odd_keys=can_have_odd_keys))
     if "no_arguments" in form.requires:
         arguments = {}
     assume("arguments" not in form.requires or arguments)

@@ -41,6 +41,8 @@ DEFINITIONS: dict[str, Schema] = {"Place": {"type": "object", "properties": {"ci
 
 NAMES = ("get_weather", "search_docs", "write_file", "now", "run", "mcp__mail-box__list_filters", "a", "get", "Tool-9")
 UNDECLARED_NAMES = ("delete_everything", "get_weathe", "get_weather2", "wri", "launch-it")
+ODD_KEYS = ("two words", 'a&b"c', "日本", "<p>")
+"""Keys that only a JSON object or an escaped attribute can hold."""
 KEYS = ("city", "days", "content", "path", "query", "x", "top_k", "max-items", "Zeile", "_id")
 
 
@@ -58,19 +60,30 @@ class DrawnTool:
         return {"type": "function", "function": {"name": self.name, "parameters": parameters}}
 
 
-def drawn_tools(names: tuple[str, ...] = NAMES) -> st.SearchStrategy[tuple[DrawnTool, ...]]:
+def drawn_tools() -> st.SearchStrategy[tuple[DrawnTool, ...]]:
     """One to three tools of different names, with up to four parameters of any of the schemas."""
-    parameters = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(SCHEMAS), max_size=4)
-    tool = st.tuples(st.sampled_from(names), parameters).map(lambda pair: DrawnTool(pair[0], tuple(pair[1].items())))
+    parameters = st.dictionaries(st.sampled_from((*KEYS, *ODD_KEYS)), st.sampled_from(SCHEMAS), max_size=4)
+    tool = st.tuples(st.sampled_from(NAMES), parameters).map(lambda pair: DrawnTool(pair[0], tuple(pair[1].items())))
     return st.lists(tool, min_size=1, max_size=3, unique_by=lambda tool: tool.name).map(tuple)
 
 
 @st.composite
-def drawn_arguments(draw: st.DrawFn, tool: DrawnTool, strings: st.SearchStrategy[str]) -> dict[str, Any]:
-    """Arguments for some of the tool's parameters, in any order."""
-    chosen = draw(st.permutations(tool.parameters)) if tool.parameters else []
+def drawn_arguments(
+    draw: st.DrawFn, tool: DrawnTool, strings: st.SearchStrategy[str], *, can_have_odd_keys: bool
+) -> dict[str, Any]:
+    """Arguments for some of the tool's parameters, in any order, and sometimes one that the tool doesn't declare."""
+    usable = [pair for pair in tool.parameters if can_have_odd_keys or pair[0] not in ODD_KEYS]
+    chosen = draw(st.permutations(usable)) if usable else []
     count = draw(st.integers(0, len(chosen)))
-    return {key: draw(values_of(schema, strings)) for key, schema in chosen[:count]}
+    arguments = {key: draw(values_of(schema, strings)) for key, schema in chosen[:count]}
+    if draw(st.integers(0, 9)) == 9:
+        arguments["undeclared"] = draw(strings.map(unmistakable))
+    return arguments
+
+
+def unmistakable(text: str) -> str:
+    """A string that can't be read as any other type."""
+    return f"so {text}"
 
 
 def values_of(schema: Schema, strings: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
@@ -86,7 +99,7 @@ def values_of(schema: Schema, strings: st.SearchStrategy[str]) -> st.SearchStrat
         or ([{"type": k} for k in kinds] if isinstance(kinds, list) else None)
     )
     if alternatives:
-        return st.one_of([values_of(one, strings.map(lambda text: f"so {text}")) for one in alternatives])
+        return st.one_of([values_of(one, strings.map(unmistakable)) for one in alternatives])
     match kinds:
         case "string":
             return strings

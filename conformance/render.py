@@ -7,6 +7,7 @@ tables it expands are templates of what models write, not patterns of what reade
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,13 @@ def write_section(
 def wire_id(writing: Writing, call: DrawnCall, index: int) -> str | None:
     """The id that the format's wire carries for the call at `index`; None where ids are made up on arrival."""
     return fill(writing.id, {"name": call.name, "index": str(index + writing.index_base)}).text if writing.id else None
+
+
+def begin_call(form: Form, name: str) -> str:
+    """A section up to the end of its first call's name; the whole text before the name where that comes last."""
+    section, _, _ = form.section.partition("{calls}")
+    call = re.split(r"\{(?:name|id|arguments|json)\b", form.call)[0]
+    return fill(section + call, {"ws": "", "index": "0"}).text + name
 
 
 def _write_call(

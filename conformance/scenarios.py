@@ -34,7 +34,8 @@ SCENARIOS = (
     Scenario("reasoning", 0.15, has_calls=True, has_reasoning=True),
     Scenario("undeclared", 0.1, has_calls=True, is_declared=False),
     Scenario("no tools", 0.05, has_calls=True, is_declared=False, has_tools=False),
-    Scenario("tool_choice none", 0.1, has_calls=True, is_suppressed=True),
+    Scenario("tool_choice none", 0.08, has_calls=True, is_suppressed=True),
+    Scenario("tool_choice none, undeclared", 0.02, has_calls=True, is_declared=False, is_suppressed=True),
     Scenario("prose", 0.05),
     Scenario("noise", 0.05, is_noise=True),
 )

@@ -31,13 +31,20 @@ class Sheet:
         """Prose of the answer, in the channel that the format gives to it."""
         self._channel(self._content_channel, text, kind, is_open=self._is_in_content)
 
-    def reasoning(self, text: str) -> None:
-        """Prose of the reasoning channel, which the prompt may have opened."""
+    def reasoning(self, text: str, *, is_cut: bool = False) -> None:
+        """Prose of the reasoning channel, which the prompt may have opened; `is_cut`: the answer ends within it."""
         if self._reasoning_channel is not None:
-            self._channel(self._reasoning_channel, text, Kind.REASONING)
+            self._channel(self._reasoning_channel, text, Kind.REASONING, is_cut=is_cut)
         elif self._dialect is not None:
             channel = f"{self._dialect.start}{{text}}{self._dialect.end}"
-            self._channel(channel, text, Kind.REASONING, is_open=self._is_in_reasoning)
+            self._channel(channel, text, Kind.REASONING, is_open=self._is_in_reasoning, is_cut=is_cut)
+
+    def redundant_marker(self) -> None:
+        """The marker that says what the prompt has said: a start where it opened the channel, an end where it did
+        not.
+        """
+        if self._dialect is not None and not self._dialect.in_format and not self._is_in_content:
+            self._add(Kind.MARKUP, self._dialect.start if self._is_in_reasoning else self._dialect.end)
 
     def section(self, text: str, calls: tuple[DrawnCall, ...], name_due: int | None, *, output: str = "") -> None:
         """Calls as the renderer wrote them. `output` is what a client sees of the text, `calls` are those to
@@ -56,12 +63,12 @@ class Sheet:
             self.prose("")
         self._add(Kind.MARKUP, self._epilogue)
 
-    def _channel(self, channel: str, text: str, kind: Kind, *, is_open: bool = False) -> None:
+    def _channel(self, channel: str, text: str, kind: Kind, *, is_open: bool = False, is_cut: bool = False) -> None:
         opener, closer = channel.split("{text}")
         self._separate()
         self._add(Kind.MARKUP, "" if is_open else opener)
         self._add(kind, text, text)
-        self._add(Kind.MARKUP, closer)
+        self._add(Kind.MARKUP, "" if is_cut else closer)
 
     def _separate(self) -> None:
         """What stands between two parts; the prompt has written it in front of the first."""
