@@ -34,8 +34,23 @@ def server() -> Iterator[LiveServer]:
 @pytest.mark.parametrize("path", GENERATING)
 @pytest.mark.parametrize(
     "body",
-    ["[]", "null", "42", '"text"', "true", "{", "", '{"model": null}', '{"messages": "hi"}', '{"messages": [42]}']
-    + ['{"messages": [{"role": "user"}]}', '{"prompt": {}}', "\x00", '{"a": 1}}', "{'a': 1}"],
+    [
+        "[]",
+        "null",
+        "42",
+        '"text"',
+        "true",
+        "{",
+        "",
+        '{"model": null}',
+        '{"messages": "hi"}',
+        '{"messages": [42]}',
+        '{"messages": [{"role": "user"}]}',
+        '{"prompt": {}}',
+        "\x00",
+        '{"a": 1}}',
+        "{'a': 1}",
+    ],
 )
 def test_bodies_that_are_no_request(server: LiveServer, path: str, body: str) -> None:
     headers = {"content-type": "application/json"}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 
+import httpx
 import pytest
 from atom_spec.metrics import METRICS
 from prometheus_client.parser import text_string_to_metric_families
@@ -130,7 +131,8 @@ def test_counts_of_a_request(server: LiveServer) -> None:
 def test_gauges_while_a_stream_is_open(server: LiveServer) -> None:
     body = {"prompt": "x", "stream": True}
     with server.client.stream("POST", "/v1/completions", json=body, headers=script("slow")) as response:
-        next(response.iter_lines())
+        lines = response.iter_lines()  # kept: a dropped iterator would close the connection
+        next(lines)
         during = samples(server)
         assert during["atom:requests_running"] == during["atom:requests_in_progress"] == 1
         assert during["atom:stream_longest_silence_seconds"] > 0
@@ -159,7 +161,10 @@ def test_the_request_log(tmp_path: Path) -> None:
     assert lines[1]["data"]["choices"][0]["message"]["content"] == "hi"
 
 
-def test_long_work_on_a_text_leaves_the_event_loop(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("post", [LiveServer.chat, LiveServer.complete])
+def test_long_work_on_a_text_leaves_the_event_loop(
+    server: LiveServer, post: Callable[..., httpx.Response], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While a prompt is being tokenized, the server answers others."""
     encoding, go_on = threading.Event(), threading.Event()
     original = server.serving.tokenizer.encode
@@ -171,15 +176,12 @@ def test_long_work_on_a_text_leaves_the_event_loop(server: LiveServer, monkeypat
         return original(text, add_special_tokens)
 
     monkeypatch.setattr(server.serving.tokenizer, "encode", slow_encode)
-    for post in (server.chat, server.complete):
-        results: list[int] = []
-        thread = threading.Thread(target=lambda post=post: results.append(post("word " * 40_000).status_code))
-        thread.start()
-        assert encoding.wait(20)
-        assert server.client.get("/health").status_code == 200
-        assert server.complete("short", headers=script("ok")).status_code == 200
-        go_on.set()
-        thread.join(20)
-        assert results == [400]
-        encoding.clear()
-        go_on.clear()
+    results: list[int] = []
+    thread = threading.Thread(target=lambda: results.append(post(server, "word " * 40_000).status_code))
+    thread.start()
+    assert encoding.wait(20)
+    assert server.client.get("/health").status_code == 200
+    assert server.complete("short", headers=script("ok")).status_code == 200
+    go_on.set()
+    thread.join(20)
+    assert results == [400]

@@ -18,11 +18,15 @@ SPECIAL = ("<|end|>", "<|begin|>", "<|role|>")
 T = TypeVar("T", bound=Tokenizer)
 
 
-def byte_tokenizer(kind: type[T] = Tokenizer, **config: Any) -> T:  # type: ignore[assignment]
-    """The tokenizer; ids 0 … 255 are the bytes, then `SPECIAL`. `config`: more members of tokenizer_config.json."""
-    vocabulary = byte_alphabet()
-    backend = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+def byte_backend() -> tokenizers.Tokenizer:
+    """What a tokenizer.json would hold: ids 0 … 255 are the bytes, then `SPECIAL`."""
+    backend = tokenizers.Tokenizer(models.BPE(vocab=byte_alphabet(), merges=[]))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.decoder = decoders.ByteLevel()
     backend.add_special_tokens([AddedToken(text, special=True) for text in SPECIAL])
-    return kind(backend, {"eos_token": SPECIAL[0], **config})
+    return backend
+
+
+def byte_tokenizer(kind: type[T] = Tokenizer, **config: Any) -> T:  # type: ignore[assignment]
+    """The tokenizer. `config`: more members of tokenizer_config.json."""
+    return kind(byte_backend(), {"eos_token": SPECIAL[0], **config})
