@@ -185,7 +185,8 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32) -> TinyModel:
     from safetensors.torch import load_file
 
     saved = load_file(str(folder / "model.safetensors"))
-    model = TinyModel()
+    layers = int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"])
+    model = TinyModel(Shape(layers=layers))
     model.load_state_dict({ours: saved[theirs].float() for theirs, ours in _weight_names(model.shape).items()})
     model = model.to(dtype)
     model.cos, model.sin = model.cos.float(), model.sin.float()
