@@ -40,7 +40,9 @@ class DrawnCall:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of the output. `output` is what a client must see of it; `calls` are the calls it must dispatch.
+    """A stretch of the output. `output` is what a client must see of it, `may_come_out` all that it may see.
+
+    `calls` are the calls that must be dispatched.
 
     `name_due` is the offset (in the whole text) by which the first call's name is readable, where the format puts it
     first.
@@ -50,6 +52,7 @@ class Span:
     start: int
     end: int
     output: str = ""
+    may_come_out: str = ""
     calls: tuple[DrawnCall, ...] = ()
     name_due: int | None = None
 
@@ -88,8 +91,13 @@ class Case:
 
     @cached_property
     def content(self) -> str:
-        """The content that must come out, byte for byte."""
+        """The content that must come out."""
         return "".join(span.output for span in self.spans or () if span.kind is not Kind.REASONING)
+
+    @cached_property
+    def most_content(self) -> str:
+        """All content that may come out; the same as `content`, except where some calls of a section are undeclared."""
+        return "".join(span.may_come_out for span in self.spans or () if span.kind is not Kind.REASONING)
 
     @cached_property
     def reasoning(self) -> str:

@@ -51,7 +51,10 @@ def check_same_bytes(case: Case, delivered: Delivery, whole: Delivery) -> None:
 def check_nothing_lost(case: Case, delivered: Delivery, whole: Delivery) -> None:
     """Every character that was drawn as prose comes out, in order, in its own channel."""
     answer = answer_of(delivered)
-    for channel, wanted, got in _channels(case, answer):
+    for channel, wanted, got in (
+        ("content", case.content, answer.content),
+        ("reasoning", case.reasoning, answer.reasoning),
+    ):
         missing = first_missing(wanted, got)
         if missing is not None:
             raise Breach(f"{channel} lost from offset {missing} on: wanted {wanted!r}, got {got!r}")
@@ -60,7 +63,8 @@ def check_nothing_lost(case: Case, delivered: Delivery, whole: Delivery) -> None
 def check_no_leak(case: Case, delivered: Delivery, whole: Delivery) -> None:
     """Nothing comes out that was not drawn as prose: no marker, no whitespace of the markup, nothing twice."""
     answer = answer_of(delivered)
-    for channel, wanted, got in _channels(case, answer):
+    most = (("content", case.most_content, answer.content), ("reasoning", case.reasoning, answer.reasoning))
+    for channel, wanted, got in most:
         extra = first_missing(got, wanted)
         if extra is not None:
             raise Breach(f"{channel} holds more than was said from offset {extra} on: wanted {wanted!r}, got {got!r}")
@@ -196,11 +200,6 @@ def first_missing(wanted: str, got: str) -> int | None:
         if not position:
             return offset
     return None
-
-
-def _channels(case: Case, answer: Answer) -> Iterator[tuple[str, str, str]]:
-    yield "content", case.content, answer.content
-    yield "reasoning", case.reasoning, answer.reasoning
 
 
 def _name_dues(spans: tuple[Span, ...]) -> Iterator[tuple[int, int]]:

@@ -40,9 +40,13 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A written section; `name_due` is the offset by which its first call's name is readable, where that is early."""
+    """A written section, and each call's part of it without the white space at its ends.
+
+    `name_due` is the offset by which the first call's name is readable, where that is early.
+    """
 
     text: str
+    calls: tuple[str, ...]
     name_due: int | None
 
 
@@ -54,7 +58,8 @@ def write_section(
     section = fill(form.section, {"ws": spelling.ws, "calls": form.call_separator.join(text for text, _ in written)})
     within_call = written[0][1]
     due = None if within_call is None else section.places["calls"] + within_call
-    return Section(section.text, due if due is not None and due <= HEAD_CHARACTERS else None)
+    is_early = due is not None and due <= HEAD_CHARACTERS
+    return Section(section.text, tuple(text.strip() for text, _ in written), due if is_early else None)
 
 
 def wire_id(writing: Writing, call: DrawnCall, index: int) -> str | None:

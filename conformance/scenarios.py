@@ -16,20 +16,17 @@ class Scenario:
     share: float
     has_calls: bool = False
     is_declared: bool = True
+    is_mixed: bool = False
     has_tools: bool = True
     is_suppressed: bool = False
     has_quotes: bool = False
     has_reasoning: bool = False
     is_noise: bool = False
 
-    @property
-    def is_dispatched(self) -> bool:
-        """Whether the calls of these cases reach the client."""
-        return self.is_declared and not self.is_suppressed
-
 
 SCENARIOS = (
-    Scenario("calls", 0.35, has_calls=True),
+    Scenario("calls", 0.3, has_calls=True),
+    Scenario("some undeclared", 0.05, has_calls=True, is_mixed=True),
     Scenario("quoted openers", 0.15, has_calls=True, has_quotes=True),
     Scenario("reasoning", 0.15, has_calls=True, has_reasoning=True),
     Scenario("undeclared", 0.1, has_calls=True, is_declared=False),

@@ -46,16 +46,23 @@ class Sheet:
         if self._dialect is not None and not self._dialect.in_format and not self._is_in_content:
             self._add(Kind.MARKUP, self._dialect.start if self._is_in_reasoning else self._dialect.end)
 
-    def section(self, text: str, calls: tuple[DrawnCall, ...], name_due: int | None, *, output: str = "") -> None:
-        """Calls as the renderer wrote them. `output` is what a client sees of the text, `calls` are those to
-        dispatch.
-        """
+    def section(
+        self,
+        text: str,
+        calls: tuple[DrawnCall, ...],
+        name_due: int | None,
+        *,
+        output: str = "",
+        may_come_out: str = "",
+    ) -> None:
+        """Calls as the renderer wrote them. `calls` are those to dispatch; the rest is as in `Span`."""
         if self._is_in_content:
             self.prose("")
         self._separate()
         start = len(self.text)
         due = None if name_due is None else start + name_due
-        self._add(Kind.REGION, text, output, calls, due)
+        self.text += text
+        self.spans.append(Span(Kind.REGION, start, len(self.text), output, may_come_out, calls, due))
 
     def epilogue(self) -> None:
         """The markers behind the last part."""
@@ -76,13 +83,11 @@ class Sheet:
             self._add(Kind.MARKUP, self._separator)
         self._is_in_content = self._is_in_reasoning = False
 
-    def _add(
-        self, kind: Kind, text: str, output: str = "", calls: tuple[DrawnCall, ...] = (), name_due: int | None = None
-    ) -> None:
+    def _add(self, kind: Kind, text: str, output: str = "") -> None:
         if not text:
             return
         start = len(self.text)
         self.text += text
         if kind is Kind.MARKUP and self.spans and self.spans[-1].kind is Kind.MARKUP:
             start = self.spans.pop().start  # what stands between two parts is one stretch
-        self.spans.append(Span(kind, start, len(self.text), output, calls, name_due))
+        self.spans.append(Span(kind, start, len(self.text), output, output))

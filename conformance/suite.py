@@ -44,7 +44,7 @@ def run_subject(subject: Subject, profile: Profile, seed_number: int) -> Subject
         drawn = cases(subject, scenario)
         count = profile.cases_of(scenario)
         for_each(drawn, count, seed_number, lambda case: tally.add_case(case, subject.open, chunkings))
-        if not scenario.is_noise:
+        if not scenario.is_noise and not scenario.is_mixed:
             short = drawn.filter(lambda case: 1 < len(case.text) <= MAX_TRUNCATED_CHARACTERS)
             count = profile.truncated_of(scenario)
             for_each(short, count, seed_number, lambda case: add_truncations(tally, case, subject.open, chunkings))

@@ -12,7 +12,7 @@ def _case(*spans: tuple[Kind, str, str]) -> Case:
     text, placed = "", []
     for kind, written, output in spans:
         calls = (CALL,) if kind is Kind.REGION else ()
-        placed.append(Span(kind, len(text), len(text) + len(written), output, calls))
+        placed.append(Span(kind, len(text), len(text) + len(written), output, output, calls))
         text += written
     return Case("calls", text, Request(), tuple(placed), max_hold=2)
 

@@ -18,7 +18,7 @@ from conformance.subjects import Subject, all_subjects
 from conformance.suite import run_subject
 from conformance.tally import Tally
 
-QUICK = Profile("quick", num_cases=40, num_truncated=2, num_characters=2_000, is_shrinking=False)
+QUICK = Profile("quick", num_cases=40, num_truncated=2, num_characters=1_000, is_shrinking=False)
 SEED = 11
 
 

@@ -27,9 +27,9 @@ CASE = Case(
     "Hi[now]by",
     Request(tools=(TOOL,)),
     (
-        Span(Kind.TEXT, 0, 2, "Hi"),
-        Span(Kind.REGION, 2, 7, "", (DrawnCall("now", {"a": 1, "b": "é"}),), name_due=6),
-        Span(Kind.TEXT, 7, 9, "by"),
+        Span(Kind.TEXT, 0, 2, "Hi", "Hi"),
+        Span(Kind.REGION, 2, 7, "", "", (DrawnCall("now", {"a": 1, "b": "é"}),), name_due=6),
+        Span(Kind.TEXT, 7, 9, "by", "by"),
     ),
 )
 START, ARGUMENTS, END = ToolCallStart(0, "id", "now"), ToolCallArguments(0, '{"a":1,"b":"é"}'), ToolCallEnd(0)

@@ -23,7 +23,7 @@ def _report(*, is_red: bool) -> Report:
     cells = {("same_bytes", "whole"): Cell(5), ("same_bytes", "3"): Cell(5), ("linear", "whole"): Cell(4)}
     if is_red:
         cells["no_leak", "3"] = Cell(5, 1, FINDING)
-    tally = Tally(cells, Counter({"calls": 5}), 10)
+    tally = Tally(cells, Counter({"calls": 5}), Counter({"canonical": 6, "one_line": 1}), 10)
     row = CorpusRow("hermes", 2, 1 if is_red else 2, 0, 0, 18, [MISS] if is_red else [])
     results = (SubjectResult("hermes", tally, 1.5),)
     return Report("python -m conformance --seed 7", "short", 7, 2.0, ("whole", "3"), results, "corpus", (row,))
@@ -51,6 +51,7 @@ def test_the_json_page_holds_the_matrix_the_finding_and_the_miss() -> None:
     assert page["seed"] == 7
     assert page["subjects"][0]["matrix"]["no_leak"] == {"3": {"checked": 5, "red": 1}}
     assert page["subjects"][0]["cases"] == {"calls": 5}
+    assert page["subjects"][0]["forms"] == {"canonical": 6, "one_line": 1}
     assert page["findings"][0]["text"] == FINDING.text
     assert page["corpus"]["formats"][0]["misses"][0]["got"] == MISS.got
 

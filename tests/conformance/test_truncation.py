@@ -16,12 +16,12 @@ CASE = Case(
     TEXT,
     Request(),
     (
-        Span(Kind.TEXT, 0, 3, "Hi "),
+        Span(Kind.TEXT, 0, 3, "Hi ", "Hi "),
         Span(Kind.MARKUP, 3, 6),
-        Span(Kind.REASONING, 6, 7, "a"),
+        Span(Kind.REASONING, 6, 7, "a", "a"),
         Span(Kind.MARKUP, 7, 11),
-        Span(Kind.REGION, 11, 34, "", (CALL,)),
-        Span(Kind.TEXT, 34, 37, " by"),
+        Span(Kind.REGION, 11, 34, "", "", (CALL,)),
+        Span(Kind.TEXT, 34, 37, " by", " by"),
     ),
 )
 
