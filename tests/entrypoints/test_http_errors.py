@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -120,6 +121,18 @@ def test_no_more_of_a_body_is_read_than_the_limit_allows() -> None:
     with pytest.raises(ApiError, match="larger than 25"):
         asyncio.run(read_body(request, 25))
     assert num_read == 3
+
+
+def test_bytes_that_are_no_http(server: LiveServer) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as client:
+        client.sendall(b"NONSENSE\r\n\r\n")
+        received = b""
+        while chunk := client.recv(4096):
+            received += chunk
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400") and b"application/json" in head
+    assert json.loads(body)["error"]["type"] == "invalid_request_error"
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])

@@ -101,7 +101,7 @@ def test_a_client_that_stops_reading_does_not_stop_others(server: LiveServer) ->
     until(lambda: num_running(server) == 0)
 
 
-def test_keep_alive_connections_are_reused_and_then_closed() -> None:
+def test_keep_alive_connections_are_reused_and_then_closed(caplog: pytest.LogCaptureFixture) -> None:
     with running(scripted("hi", timeout_keep_alive=1)) as server:
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=10) as client:
@@ -112,6 +112,9 @@ def test_keep_alive_connections_are_reused_and_then_closed() -> None:
                     received += client.recv(4096)
                 assert b"200 OK" in received
             assert client.recv(4096) == b""  # closed when idle for longer than the flag allows
+            assert "keep-alive" not in caplog.text
+            client.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+            until(lambda: "raise --timeout-keep-alive" in caplog.text)
 
 
 def in_thread(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
