@@ -1476,8 +1476,6 @@ FORMATS: dict[str, FormatSpec] = {
             "<|tool_calls_section_begin|>",
             "<|tool_call_section_begin|>",
             "<|tool_call_begin|>",
-            "<|tool_call_begin|> functions.",
-            "<|tool_call_begin|>functions.",
         ),
     ),
     "deepseek_v3": FormatSpec(
@@ -1776,7 +1774,6 @@ FORMATS: dict[str, FormatSpec] = {
         ),
         markers=(
             "<｜tool▁calls▁begin｜>",
-            "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
             "<｜tool▁call▁begin｜>",
         ),
     ),
@@ -2056,10 +2053,7 @@ FORMATS: dict[str, FormatSpec] = {
             "`<tool_call>name` comes first, then the pairs.",
             "It puts <arg_key>KEY</arg_key> before <arg_value>VALUE</arg_value>.",
         ),
-        markers=(
-            "<tool_call>",
-            "<tool_call>\n ",
-        ),
+        markers=("<tool_call>",),
     ),
     "minimax": FormatSpec(
         name="minimax",
@@ -3113,11 +3107,7 @@ FORMATS: dict[str, FormatSpec] = {
             "The marker is [TOOL_CALLS] and a name follows.",
             "Arrays use a[i], and [TOOL CALLS] is none.",
         ),
-        markers=(
-            "[TOOL_CALLS]",
-            "[TOOL_CALLS] [",
-            "[TOOL_CALLS][",
-        ),
+        markers=("[TOOL_CALLS]",),
     ),
     "llama3_json": FormatSpec(
         name="llama3_json",

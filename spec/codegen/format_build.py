@@ -187,9 +187,11 @@ def _markers(grammars: list[Grammar], channels: Channels | None, framing: tuple[
     """What the reader looks for outside regions, in the order of the tables."""
     if channels is not None:
         return (channels.start, channels.channel, channels.message, *channels.ends)
-    openers = (
+    heads = [
         head_of(tag.open)
         for grammar in grammars
         for tag in (*grammar.wrappers, *(grammar.calls if grammar.is_bare else ()))
-    )
+    ]
+    # Where one opener begins like another, the shorter one is looked for.
+    openers = [head for head in heads if not any(head != other and head.startswith(other) for other in heads)]
     return tuple(dict.fromkeys((*openers, *framing)))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 class MarkerScanner:
     """Finds a fixed set of literals. `longest` is the longest marker's length; at most one less is ever held."""
 
-    __slots__ = ("_first", "_prefixes", "_single", "longest", "markers", "search")
+    __slots__ = ("_first", "_prefixes", "_single", "_suspect", "longest", "markers", "search")
 
     def __init__(self, markers: Iterable[str]) -> None:
         """`markers`: at least one, none empty (ValueError). Where two begin alike, the longer one is found."""
@@ -24,13 +24,17 @@ class MarkerScanner:
         firsts = sorted({marker[0] for marker in self.markers})
         self._single = firsts[0] if len(firsts) == 1 else None
         self._first = re.compile("[" + "".join(map(re.escape, firsts)) + "]")
+        beginnings = {first: sorted({m[1:2] for m in self.markers if m[0] == first}) for first in firsts}
+        self._suspect = re.compile("|".join(_beginning(first, seconds) for first, seconds in beginnings.items()))
         self._prefixes = frozenset(marker[:size] for marker in self.markers for size in range(1, len(marker)))
         self.search = re.compile("|".join(map(re.escape, self.markers))).search
         """`search(text, start)` gives the match of the first complete marker, or None."""
 
     def is_plain(self, text: str) -> bool:
-        """Whether no character of `text` begins a marker; the test that most text passes."""
-        return self._single not in text if self._single is not None else self._first.search(text) is None
+        """Whether no part of `text` can be the beginning of a marker; the test that most text passes."""
+        if self._single is not None and self._single not in text:
+            return True
+        return self._suspect.search(text) is None
 
     def hold_from(self, text: str, start: int = 0) -> int:
         """Index of the longest suffix of `text[start:]` that begins a marker; `len(text)`: there is none."""
@@ -41,3 +45,10 @@ class MarkerScanner:
                 return match.start()
             match = self._first.search(text, match.start() + 1)
         return size
+
+
+def _beginning(first: str, seconds: list[str]) -> str:
+    """Matches the first two characters of a marker, or the first one at the end of the text."""
+    if "" in seconds:  # a marker of one character
+        return re.escape(first)
+    return f"{re.escape(first)}(?:{'|'.join(map(re.escape, seconds))}|\\Z)"

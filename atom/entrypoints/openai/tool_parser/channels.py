@@ -70,21 +70,20 @@ class ChannelReader:
         return self.output.take()
 
     def _read(self, text: str, at_end: bool) -> None:
-        position = -1
-        following = 0
-        while following != position or self._call is not None:
-            position = following
+        position = 0
+        while True:
+            before = position
             if self._call is not None:
-                following = self._call.advance(text, position, at_end)
+                position = self._call.advance(text, position, at_end)
                 if not self._call.is_done:
                     break
                 self._call = None
                 self._enter("drop", self._tables.inside)  # up to the message's end, which may be missing
-            elif self._is_at_start:
-                following = self._start(text, at_end)
-            else:
-                following = self._in_text(text, position, at_end)
-        self._held = text[following:]
+                continue
+            position = self._start(text, at_end) if self._is_at_start else self._in_text(text, position, at_end)
+            if position == before and self._call is None:
+                break
+        self._held = text[position:]
 
     def _start(self, text: str, at_end: bool) -> int:
         """The prompt may have begun the first message: its header goes on."""

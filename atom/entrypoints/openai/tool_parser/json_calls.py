@@ -187,7 +187,7 @@ class TaggedJsonCall:
             self._raw = self._body
             self._state = self._raw_body
         else:
-            self._state = self._behind_body
+            self._state = self._skip
         return position
 
     def _raw_body(self, text: str, position: int, at_end: bool) -> int:
@@ -201,7 +201,9 @@ class TaggedJsonCall:
             self._raw.append(text[position:end])
             return self._finish_cut(text, end) if at_end else end
         self._raw.append(text[position : match.start()])
-        closer = self._closers.match(text, match.start())
+        closer = self._closers.match(text, match.start(), at_end)
+        if isinstance(closer, Partial) and not at_end:
+            return match.start()
         end = closer.end if isinstance(closer, Matched) else match.start()
         return self._finish(end, "".join(self._raw).strip(), is_complete=True)
 
@@ -219,8 +221,6 @@ class TaggedJsonCall:
             end = closer.end
         elif isinstance(closer, Partial):
             end = len(text)
-        elif self._scanner.has_failed:
-            return self._skip(text, position, at_end)
         else:
             end = position
         return self._finish(end, self._scanner.closed(), is_complete=True)
@@ -233,7 +233,9 @@ class TaggedJsonCall:
             if at_end or scanner is None:
                 return self._finish(len(text) if scanner else position, self._scanner.closed(), is_complete=True)
             return scanner.hold_from(text, position)
-        closer = self._closers.match(text, match.start())
+        closer = self._closers.match(text, match.start(), at_end)
+        if isinstance(closer, Partial) and not at_end:
+            return match.start()
         end = closer.end if isinstance(closer, Matched) else match.start()
         return self._finish(end, self._scanner.closed(), is_complete=True)
 

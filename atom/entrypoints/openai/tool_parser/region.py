@@ -137,7 +137,6 @@ class Region:
         self._state = self._before_call
         if isinstance(found, Matched):
             self.is_wrapped = bool(self.tables.grammar.wrappers[found.number].close)
-            self.resume = max(self.resume, found.end - position)
             return found.end
         if not self.tables.grammar.is_bare:
             self._give_up()

@@ -76,8 +76,10 @@ class FormatTables:
         self.by_opener: dict[str, list[GrammarTables]] = {}
         for tables in self.grammars:
             choices = (tables.wrapper, tables.call) if tables.grammar.is_bare else (tables.wrapper,)
-            for head in dict.fromkeys(pattern.head for choice in choices for pattern in choice.patterns):
-                self.by_opener.setdefault(head, []).append(tables)
+            heads = {pattern.head for choice in choices for pattern in choice.patterns}
+            for opener in spec.markers:  # of two openers that begin alike, the shorter one stands for both
+                if any(head.startswith(opener) for head in heads):
+                    self.by_opener.setdefault(opener, []).append(tables)
         self.framing = frozenset(spec.framing)
         self.channels = ChannelTables(spec) if spec.channels else None
         self.scanner = MarkerScanner(spec.markers)
