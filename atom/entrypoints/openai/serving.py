@@ -61,7 +61,10 @@ def load_text_side(config: Config) -> TextSide:
     if encoder is None:
         logger.warning("%s has no chat template: there is /v1/completions, but no chat", config.model)
         return TextSide(tokenizer, None)
-    return TextSide(tokenizer, ChatModel(encoder, probe_chat_encoder(encoder, config.tool_call_parser)))
+    profile = probe_chat_encoder(
+        encoder, config.tool_call_parser, reasoning_ends_at_tool_call=config.reasoning_ends_at_tool_call
+    )
+    return TextSide(tokenizer, ChatModel(encoder, profile))
 
 
 class ServingContext:
