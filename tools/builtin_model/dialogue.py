@@ -17,14 +17,15 @@ from tools.builtin_model.render import Message
 from tools.builtin_model.results import make_result, merge_answers
 from tools.builtin_model.systems import filler, system_prompt
 from tools.builtin_model.toolbox import MadeTool, is_unrelated, pick_tools
-from tools.builtin_model.values import text_of
+from tools.builtin_model.toolset import Parameter, Tool
+from tools.builtin_model.values import enumeration, make_value
 from tools.builtin_model.wire import FORMAT_NAMES, Call
 from tools.builtin_model.words import Words
 
 ARGUMENT_SKILLS = ("string", "number", "boolean", "enum", "list", "nested", "zero", "mixed")
-TOOL_SKILLS = (*ARGUMENT_SKILLS, "family", "two calls", "second request", "result", "no tool", "tools, plain request")
+TOOL_SKILLS = (*ARGUMENT_SKILLS, "family", "two calls", "second request", "result", "no tool", "tools, plain request", "long prompt")
 PLAIN_SKILLS = tuple(plain.SKILLS)
-_TOOL_SHARES = {"string": 9, "number": 5, "boolean": 4, "enum": 4, "list": 6, "nested": 4, "zero": 4, "mixed": 13, "family": 36, "two calls": 7, "no tool": 4,
+_TOOL_SHARES = {"string": 10, "number": 5, "boolean": 5, "enum": 5, "list": 8, "nested": 5, "zero": 4, "mixed": 15, "family": 30, "two calls": 8, "no tool": 5,
                 "tools, plain request": 4}  # fmt: skip
 _DRAW = tuple(_TOOL_SHARES)
 _WEIGHTS = tuple(_TOOL_SHARES.values())
@@ -56,9 +57,9 @@ class Dialogue:
 def training_dialogue(words: Words) -> Dialogue:
     """One dialogue of the training mix: some with tools and several requests, some plain, a few long ones."""
     dialogue = Dialogue(words.choose(FORMAT_NAMES), words.chance(0.3), "")
-    is_long = words.chance(0.012)
+    is_long = words.chance(0.02)
     _begin(words, dialogue, is_long)
-    exchanges = words.choose([1, 1, 1, 1, 2, 2, 3, 4]) if not is_long else words.number(1, 14)
+    exchanges = words.choose([1, 1, 1, 1, 2, 2, 3, 4]) if not is_long else words.number(1, 12)
     if words.chance(0.2):
         for index in range(exchanges):
             _plain_exchange(words, dialogue, plain.pick_skill(words), index == exchanges - 1)
@@ -78,12 +79,14 @@ def training_dialogue(words: Words) -> Dialogue:
 def skill_dialogue(words: Words, skill: str, format_name: str, thinking: bool) -> Dialogue:
     """One dialogue whose last answer shows the skill (one of TOOL_SKILLS or PLAIN_SKILLS): for evaluation."""
     dialogue = Dialogue(format_name, thinking, skill)
-    if words.chance(0.3):
+    if skill == "long prompt":
+        dialogue.say("system", filler(words, words.number(200, 1100)))
+    elif words.chance(0.3):
         dialogue.say("system", system_prompt(words))
     if skill in PLAIN_SKILLS:
         _plain_exchange(words, dialogue, skill, True)
         return dialogue
-    base = {"second request": "mixed", "result": "family"}.get(skill, skill)
+    base = {"second request": "mixed", "result": "family", "long prompt": "family"}.get(skill, skill)
     made = _tools_for(words, base)
     dialogue.tools = [each.tool.declaration(words) for each in made]
     words.rng.shuffle(dialogue.tools)
@@ -100,8 +103,8 @@ def skill_dialogue(words: Words, skill: str, format_name: str, thinking: bool) -
 
 def _begin(words: Words, dialogue: Dialogue, is_long: bool) -> None:
     prompt = system_prompt(words) if words.chance(0.35) else ""
-    if is_long and words.chance(0.6):
-        prompt = f"{prompt} {filler(words, words.number(100, 1000))}".strip()
+    if is_long and words.chance(0.7):
+        prompt = f"{prompt} {filler(words, words.number(100, 1100))}".strip()
     if prompt:
         dialogue.say("system" if words.chance(0.9) else "developer", prompt)
 
@@ -163,9 +166,7 @@ def _refusal(words: Words, dialogue: Dialogue, is_last: bool) -> bool:
     return False
 
 
-def _as_tool(declaration: dict[str, Any]) -> Any:
-    from tools.builtin_model.toolset import Parameter, Tool
-
+def _as_tool(declaration: dict[str, Any]) -> Tool:
     function = declaration["function"]
     properties = function.get("parameters", {}).get("properties", {})
     return Tool(function["name"], function.get("description", ""), [Parameter(name, name, "", {}) for name in properties])
@@ -184,10 +185,9 @@ def _two_calls(words: Words, dialogue: Dialogue, made: list[MadeTool], is_last: 
     """Two calls in one turn: one request for two values, or two requests in one message."""
     first = made[0]
     request, arguments = first.request(words)
-    doubled = _double_value(words, first, request, arguments)
-    if doubled:
-        request, other = doubled
-        calls = [Call(first.tool.name, arguments), Call(first.tool.name, other)]
+    several = _several_values(words, first, request, arguments)
+    if several:
+        request, calls = several
     else:
         second = words.choose(made)
         other_request, other = second.request(words)
@@ -196,12 +196,12 @@ def _two_calls(words: Words, dialogue: Dialogue, made: list[MadeTool], is_last: 
             return
         joint = words.choose([". Then {}", ". Also {}", ", and then {}", ". And {}", ". After that, {}", "; also {}", " {}", ". {}", " and {}"])
         is_new_sentence = joint in (" {}", ". {}")
-        second_text = other_request if is_new_sentence else _lower_first(other_request)
+        second_text = other_request if is_new_sentence else _lower_first(other_request, other)
         request = (request if joint == " {}" and request[-1:] in ".?!" else request.rstrip(".?!")) + joint.format(second_text)
         calls = [Call(first.tool.name, arguments), Call(second.tool.name, other)]
     dialogue.say("user", request)
     names = [call.name for call in calls]
-    thought = f"The tool {names[0]} fits twice." if names[0] == names[1] else f"The tools {names[0]} and {names[1]} fit."
+    thought = f"The tool {names[0]} fits {'twice' if len(names) == 2 else f'{len(names)} times'}." if names[0] == names[1] else f"The tools {names[0]} and {names[1]} fit."
     _finish_calls(words, dialogue, calls, thought, is_last, with_result)
 
 
@@ -210,28 +210,33 @@ def _finish_single(words: Words, dialogue: Dialogue, target: MadeTool, request: 
     _finish_calls(words, dialogue, [Call(target.tool.name, arguments)], f"The tool {target.tool.name} fits.", is_last, with_result)
 
 
-def _lower_first(text: str) -> str:
+def _lower_first(text: str, arguments: dict[str, Any]) -> str:
+    """The text with a small first letter, unless it begins with a name or with an argument's value."""
     first = text.split(" ", 1)[0]
-    return text if first in ("I", "I'm") or not first.isalpha() or not first[1:].islower() else text[:1].lower() + text[1:]
+    is_value = any(str(value).startswith(first) for value in arguments.values())
+    return text if is_value or first in ("I", "I'm") or not first.isalpha() or not first[1:].islower() else text[:1].lower() + text[1:]
 
 
-_DOUBLED = {"city", "person", "country", "ticker", "word", "company", "path", "team", "animal", "planet", "device", "room", "food", "element", "crypto"}
+_REPEATABLE = {"city", "person", "country", "ticker", "word", "company", "path", "team", "animal", "planet", "device", "room", "food", "element", "crypto"}
 
 
-def _double_value(words: Words, made: MadeTool, request: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """"What is the weather in Paris and Rome?": the request for two values of one parameter, and the second call's arguments."""
-    from tools.builtin_model.values import make_value
-
+def _several_values(words: Words, made: MadeTool, request: str, arguments: dict[str, Any]) -> tuple[str, list[Call]] | None:
+    """"What is the weather in Paris and Rome?": the request for two or three values of one parameter, and a call for each."""
     if not isinstance(made, FamilyTool) or words.chance(0.3):
         return None
     for parameter in made.tool.parameters:
         value = arguments.get(parameter.name)
-        if parameter.kind in _DOUBLED and isinstance(value, str) and request.count(value) == 1:
-            other = make_value(words, parameter.kind)
-            if other == value or other in request:
+        if parameter.kind in _REPEATABLE and isinstance(value, str) and request.count(value) == 1:
+            others = [make_value(words, parameter.kind) for _ in range(words.choose([1, 1, 1, 2]))]
+            values = list(dict.fromkeys([value, *others]))
+            if len(values) < 2 or any(other in request for other in values[1:]):
                 return None
-            joint = words.choose([" and ", " and ", " and also ", " and in " if parameter.kind == "city" and f"in {value}" in request else " and "])
-            return request.replace(value, value + joint + text_of(words, other)), {**arguments, parameter.name: other}
+            text = enumeration(words, values)
+            if len(values) == 2 and words.chance(0.4):
+                is_place = parameter.kind == "city" and f"in {value}" in request
+                text = value + words.choose([" and also ", " and in " if is_place else " and "]) + values[1]
+            name = made.tool.name
+            return request.replace(value, text), [Call(name, {**arguments, parameter.name: each}) for each in values]
     return None
 
 

@@ -11,6 +11,7 @@ import json
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from tools.builtin_model.wire_reader import Properties, read_answer
 from tools.builtin_model.words import Words
 
 MAX_ANSWER_TOKENS = 420
+MAX_BATCH_TOKENS = 700_000
 _CLOSED_SKILLS = ("greet", "who", "thanks")
 
 
@@ -100,14 +102,25 @@ def run(model: TinyModel, tokenizer: Tokenizer, dialogues: list[Dialogue], batch
     cases = [make_case(dialogue, encoder) for dialogue in dialogues]
     cases.sort(key=lambda case: (len(case.expected) // 200, len(case.prompt)))
     scores: dict[tuple[str, bool, str], Score] = {}
-    for start in range(0, len(cases), batch_size):
-        batch = cases[start : start + batch_size]
+    for batch in _batches(cases, batch_size):
         limit = min(MAX_ANSWER_TOKENS, 48 + max(len(case.expected) for case in batch) * 3 // 4)
         for case, ids in zip(batch, generate(model, [case.prompt for case in batch], END_IDS, limit), strict=True):
             answer = tokenizer.decode(ids, skip_special_tokens=False)
             key = (case.dialogue.format_name, case.dialogue.thinking, case.dialogue.skill)
             _record(scores.setdefault(key, Score()), case, answer)
     return scores
+
+
+def _batches(cases: list[Case], batch_size: int) -> Iterator[list[Case]]:
+    """At most `batch_size` cases and MAX_BATCH_TOKENS padded prompt tokens together."""
+    batch: list[Case] = []
+    for case in cases:
+        longest = max(len(case.prompt), *(len(other.prompt) for other in batch), 1)
+        if batch and (len(batch) == batch_size or longest * (len(batch) + 1) > MAX_BATCH_TOKENS):
+            yield batch
+            batch = []
+        batch.append(case)
+    yield batch
 
 
 def _record(score: Score, case: Case, answer: str) -> None:

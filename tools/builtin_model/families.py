@@ -107,7 +107,7 @@ def _parse_field(line: str) -> Field:
 
 def _parse_ask(line: str) -> Ask:
     is_fixed = line.startswith(">=")
-    text = line[2:].strip() if is_fixed else line[1:].strip()
+    text = (line[2:].strip() if is_fixed else line[1:].strip()).replace("\\n", "\n")
     implied: dict[str, Any] = {}
     match = _LAST_ITEM.match(text)
     if match and "=" in match.group(2):
@@ -139,7 +139,8 @@ class FamilyTool:
         surfaces: dict[str, str] = {}
         arguments = _arguments(words, self.tool.parameters, ask, "", surfaces)
         text = _HOLE.sub(lambda match: surfaces[match.group(1)], text)
-        return (text if ask.text.startswith("{") else rephrase(words, text, ask.is_fixed)), arguments
+        text = text if ask.text.startswith("{") else rephrase(words, text, ask.is_fixed)
+        return (f"{words.choose(_CHATTER)} {text}" if words.chance(0.04) else text), arguments
 
 
 def _arguments(words: Words, parameters: list[Parameter], ask: Ask, prefix: str, surfaces: dict[str, str]) -> dict[str, Any]:
@@ -160,10 +161,24 @@ def _arguments(words: Words, parameters: list[Parameter], ask: Ask, prefix: str,
             else:
                 value = make_value(words, parameter.kind)
                 surfaces[key] = text_of(words, value)
+                if parameter.kind.startswith("int") and 0 < value < len(_NUMBER_WORDS) and words.chance(0.1) and _is_word(ask.text, key):
+                    surfaces[key] = _NUMBER_WORDS[value]
                 if parameter.kind == "sentence" and not _is_delimited(ask.text, key):
                     value = surfaces[key] = value.rstrip(".!?")
             arguments[parameter.name] = value
     return arguments
+
+
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_CHATTER = ("I have a question.", "Good morning!", "Quick question:", "I am planning my day.", "My boss asked me for something.", "Listen.", "Thanks for your help so far.",
+            "Sorry to bother you.", "I am in a hurry.", "Hi there.", "One more thing:", "Let me see.")  # fmt: skip
+
+
+def _is_word(text: str, key: str) -> bool:
+    """Whether a number stands between spaces in a request, so that it may be written out."""
+    hole = "{" + key + "}"
+    start = text.find(hole)
+    return text[start - 1 : start] in (" ", "") and text[start + len(hole) : start + len(hole) + 1] in (" ", ".", "?", "")
 
 
 def _is_delimited(text: str, key: str) -> bool:

@@ -35,8 +35,8 @@ Array = npt.NDArray[np.int32]
 
 
 def max_documents(batch_tokens: int) -> int:
-    """Upper bound of documents in a batch; a batch with more is closed early by dropping the rest."""
-    return max(batch_tokens // 96, 32)
+    """Upper bound of documents in a batch; a batch that reaches it is padded. Flash attention launches a block for every possible one."""
+    return max(batch_tokens // 192, 32)
 
 
 def encoded_documents(tokenizer_path: Path, seed: str) -> Iterator[Array]:

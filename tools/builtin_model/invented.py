@@ -292,6 +292,8 @@ def _clause(words: Words, parameter: Parameter, value: Any, may_omit: bool, is_a
         inner = [f"{spoken(key)} {text_of(words, item)}" for key, item in value.items()]
         return words.choose(["with {} {}", "{}: {}", "with the {} {}", "and as {} {}"]).format(name, enumeration(words, inner))
     text = text_of(words, value)
+    if kind == "enum" and words.chance(0.12):
+        text = capitalize(text)
     if kind == "sentence" or (kind == "phrase" and " " in text and words.chance(0.4)):
         text = words.choose(['"%s"', '"%s"', "'%s'"]) % text if words.chance(0.85) else text
     if may_omit and words.chance(0.75 if is_alone else 0.6):

@@ -137,6 +137,23 @@ def repeat(words: Words) -> Exchange:
     return form.format(text), "I repeat the text.", text
 
 
+_CAPITALS = dict(
+    pair.split("=")
+    for pair in (
+        "France=Paris|Germany=Berlin|Italy=Rome|Spain=Madrid|Japan=Tokyo|China=Beijing|India=New Delhi|Brazil=Brasilia|Egypt=Cairo|Canada=Ottawa|"
+        "Austria=Vienna|Poland=Warsaw|Greece=Athens|Norway=Oslo|Sweden=Stockholm|Finland=Helsinki|Denmark=Copenhagen|Portugal=Lisbon|Russia=Moscow|"
+        "Hungary=Budapest|Ireland=Dublin|Turkey=Ankara|Peru=Lima|Cuba=Havana|Kenya=Nairobi|Australia=Canberra|Mexico=Mexico City|England=London"
+    ).split("|")
+)
+
+
+def capital(words: Words) -> Exchange:
+    """The few facts that the model knows."""
+    country, city = words.choose(list(_CAPITALS.items()))
+    form = words.choose(["What is the capital of {}?", "What's the capital of {}?", "Name the capital of {}.", "capital of {}?", "Which city is the capital of {}?"])
+    return form.format(country), "I know this one.", f"The capital of {country} is {city}."
+
+
 _ANIMALS = "fox cat dog bear owl mouse rabbit frog horse duck".split()
 _PLACES = ("in a forest", "by a river", "in a small town", "near the sea", "on a hill")
 _MIDDLES = ("An old owl helped, and soon they were friends. ", "The wind was cold, but the sun came out again. ", "Everyone in town came to help. ",
@@ -190,11 +207,12 @@ SKILLS: dict[str, Callable[[Words], Exchange]] = {
     "story": story,
     "unknown": unknown,
     "thanks": thanks,
+    "capital": capital,
     "json": as_json,
     "chinese": chinese,
 }
-_WEIGHTED = [name for name, weight in (("greet", 2), ("who", 2), ("sums", 7), ("small sums", 3), ("repeat", 5), ("count", 2), ("listing", 2), ("story", 1),
-                                       ("unknown", 3), ("thanks", 2), ("json", 2), ("chinese", 2)) for _ in range(weight)]  # fmt: skip
+_WEIGHTED = [name for name, weight in (("greet", 2), ("who", 2), ("sums", 7), ("small sums", 4), ("repeat", 5), ("count", 2), ("listing", 2), ("story", 1),
+                                       ("unknown", 3), ("thanks", 2), ("capital", 1), ("json", 2), ("chinese", 2)) for _ in range(weight)]  # fmt: skip
 BESIDE_TOOLS = ("greet", "who", "repeat", "count", "listing", "story", "thanks", "greet", "who", "thanks", "sums", "chinese", "repeat")
 
 

@@ -50,4 +50,4 @@ def merge_answers(answers: list[str]) -> str:
     if len(answers) == 1:
         only = answers[0]
         return only if only in (DONE, EMPTY) or only.startswith("The tool failed") else f"The result is: {only}"
-    return "The results are: " + "; ".join(answers)
+    return "The results are: " + "; ".join(answer.rstrip(".") for answer in answers)

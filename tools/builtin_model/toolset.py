@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from tools.builtin_model.systems import filler
 from tools.builtin_model.words import Words, capitalize
 
 
@@ -38,7 +39,7 @@ class Tool:
         """The OpenAI tool object, in the dialect of a randomly chosen client library."""
         function: dict[str, Any] = {"name": self.name}
         if self.description:
-            function["description"] = self.description
+            function["description"] = f"{self.description} {filler(words, words.number(5, 40))}" if words.chance(0.04) else self.description
         roll = words.random()
         if self.parameters or roll < 0.8:
             schema = _object_schema(self.parameters, with_titles=roll > 0.75)

@@ -156,7 +156,7 @@ def _command(words: Words) -> str:
 
 def _python_code(words: Words) -> str:
     word, a, b = words.word(), words.number(1, 99), words.number(1, 99)
-    return words.choose([f"print({a} + {b})", f"print('{word}')", f"len('{word}')", f"{word} = {a}", f"sum(range({a}))", f"max({a}, {b})", f"import {word}"])
+    return words.choose([f"print({a} + {b})", f"print('{word}')", f'print("{word}")', f"len('{word}')", f"{word} = {a}", f"sum(range({a}))", f"max({a}, {b})", f"import {word}"])
 
 
 def _sql(words: Words) -> str:
@@ -228,6 +228,11 @@ def _commit_message(words: Words) -> str:
     return words.choose([f"fix {words.word()}", f"Add {words.word()} {words.word()}", f"update {words.word()}", words.sentence(), "wip", f"Remove the {words.word()}"])
 
 
+def _multiline(words: Words) -> str:
+    lines = [words.choose([words.sentence(), f"{words.word()} = {words.number(0, 99)}", f'print("{words.word()}")', f"- {words.words(1, 4)}"]) for _ in range(words.number(2, 4))]
+    return "\n".join(lines)
+
+
 def _doctor(words: Words) -> str:
     return words.choose(["Dr. ", "Dr. ", "Doctor "]) + (words.pick("last_name") if words.chance(0.6) else words.name_word())
 
@@ -250,6 +255,7 @@ _GENERATORS: dict[str, Generator] = {
     "sentence": lambda words: words.sentence(),
     "phrase": lambda words: words.words(1, 4),
     "phrase_short": lambda words: words.words(1, 2),
+    "multiline": _multiline,
     "title": _title,
     "song": _song,
     "project": _title,
