@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +18,7 @@ from starlette.responses import Response
 
 from atom.entrypoints.openai.chat_answer import FoldedAnswer, step_frames
 from atom.entrypoints.openai.chat_prompt import ChatPrompt, build_prompt
+from atom.entrypoints.openai.chat_request import chat_conversation
 from atom.entrypoints.openai.endpoint import Handler
 from atom.entrypoints.openai.frames import ChunkFrames
 from atom.entrypoints.openai.generation import SequenceRun
@@ -84,7 +86,7 @@ async def create_chat_completion(
 ) -> Response | FrameStream:
     """The handler."""
     serving.check_model(request.model)
-    prompt = await build_prompt(serving, request, call.state.body_size)
+    prompt = await build_prompt(serving, partial(chat_conversation, request), call.state.body_size)
     answer = ChatAnswer(serving, request, prompt)
     if request.stream:
         return FrameStream(_stream(serving, request, answer))

@@ -1,18 +1,17 @@
-"""A chat request as a prompt, and as the pipeline that its answers go through.
+"""A conversation as a prompt, and as the pipeline that its answers go through.
 
-Owns what the request's tools, tool_choice and template controls mean, up to the token ids. Nothing is ever cut from a
-prompt. Knows neither the engine nor the shape of an answer.
+Owns the way from messages, tools and template controls to the token ids, and the refusal of what can not be promised.
+Nothing is ever cut from a prompt. Knows no API, nor the engine, nor the shape of an answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import msgspec
-from atom_spec import openai as spec
+from typing import TYPE_CHECKING
 
 from atom.entrypoints.openai.chat_encoders import ChatTemplateError
+from atom.entrypoints.openai.conversation import Conversation, EnforcedCall
 from atom.entrypoints.openai.errors import bad_request, unsupported
 from atom.entrypoints.openai.messages_conversion import MessageError, convert_messages
 from atom.entrypoints.openai.pipeline import AnswerPipeline
@@ -58,73 +57,54 @@ class ChatPrompt:
         return Detokenizer(serving.tokenizer, sampling.skip_special_tokens, shown_special_ids=shown)
 
 
-async def build_prompt(serving: ServingContext, request: spec.ChatCompletionRequest, num_bytes: int) -> ChatPrompt:
-    """The prompt of a request whose body had `num_bytes`. Raises ApiError 400 for what can not be rendered or done."""
-    _refuse_enforced(request)
-    chat = serving.chat_model()
-    return await serving.in_background(num_bytes, _build, serving, chat, request)
+async def build_prompt(serving: ServingContext, convert: Callable[[], Conversation], num_bytes: int) -> ChatPrompt:
+    """The prompt of the conversation that `convert` gives, of a request whose body had `num_bytes`.
+
+    Raises ApiError 400 for what can not be rendered or done.
+    """
+    return await serving.in_background(num_bytes, _build, serving, serving.chat_model(), convert)
 
 
-def _build(serving: ServingContext, chat: ChatModel, request: spec.ChatCompletionRequest) -> ChatPrompt:
-    messages = msgspec.to_builtins(request.messages or request.prompt)
-    tools = request.tools or []
-    is_none = request.tool_choice == "none"
+def _build(serving: ServingContext, chat: ChatModel, convert: Callable[[], Conversation]) -> ChatPrompt:
+    asked = convert()
+    _refuse_enforced(asked)
     controls = chat.profile.template_kwargs(
-        thinking=_thinking(request),
-        reasoning_effort=request.reasoning_effort,
-        tool_choice=request.tool_choice if tools else None,
-        chat_template_kwargs=request.chat_template_kwargs,
+        thinking=asked.thinking,
+        reasoning_effort=asked.reasoning_effort,
+        tool_choice=asked.tool_choice,
+        chat_template_kwargs=asked.chat_template_kwargs,
         defaults=serving.chat_template_kwargs,
     )
     # A model that sees tools uses them: where no call may come of it, it does not see them.
-    shown = None if is_none else [_payload(tool) for tool in tools]
+    shown = None if asked.suppress_calls else asked.tools
     try:
-        converted = convert_messages(messages, chat.profile.needs)
-        text = chat.encoder.render(converted, shown or None, **controls)
+        messages = convert_messages(asked.messages, chat.profile.needs)
+        text = chat.encoder.render(messages, shown or None, **controls)
     except MessageError as error:
         raise bad_request(str(error), error.param) from None
     except ChatTemplateError as error:
         raise bad_request(str(error), "messages") from None
+    functions = [tool["function"] for tool in asked.tools]
     return ChatPrompt(
         text=text,
         token_ids=serving.tokenizer.encode(text, add_special_tokens=False),
-        tools=tuple(Tool(tool.function.name, tool.function.parameters or {}) for tool in tools),
+        tools=tuple(Tool(function["name"], function.get("parameters", {})) for function in functions),
         chat=chat,
-        suppress_calls=is_none,
-        parallel=request.parallel_tool_calls is not False,
-        num_earlier_calls=sum(len(message.get("tool_calls") or ()) for message in messages),
+        suppress_calls=asked.suppress_calls,
+        parallel=asked.parallel,
+        num_earlier_calls=asked.num_calls,
     )
 
 
-def _thinking(request: spec.ChatCompletionRequest) -> bool | None:
-    """What the request says of thinking; None when it leaves that to the model."""
-    if request.thinking is None or request.thinking.type == "adaptive":
-        return None
-    return request.thinking.type == "enabled"
-
-
-def _refuse_enforced(request: spec.ChatCompletionRequest) -> None:
-    """Raise ApiError 400 for what only a grammar can promise, and for a choice of a tool that does not exist."""
-    choice = request.tool_choice
-    if isinstance(choice, spec.NamedToolChoice):
-        declared = [tool.function.name for tool in request.tools or ()]
-        if choice.function.name not in declared:
+def _refuse_enforced(asked: Conversation) -> None:
+    """Raise ApiError 400 for what only a grammar can promise, and for a tool that does not exist."""
+    declared = [tool["function"]["name"] for tool in asked.tools]
+    for wish in asked.enforced:
+        if not isinstance(wish, EnforcedCall):
+            kind = "a JSON object" if wish.schema is None else "JSON of a schema"
+            raise unsupported(wish.param, f"{kind} can not be promised: {_NOT_ENFORCED}; leave the field out")
+        if wish.name is not None and wish.name not in declared:
             listed = ", ".join(declared) or "none"
-            raise bad_request(f"tool_choice names {choice.function.name!r}; declared tools: {listed}", "tool_choice")
-        raise unsupported("tool_choice", f"a named tool can not be promised: {_NOT_ENFORCED}; use 'auto'")
-    if choice == "required":
-        raise unsupported("tool_choice", f"'required' can not be promised: {_NOT_ENFORCED}; use 'auto'")
-    if isinstance(request.response_format, spec.JsonObjectFormat | spec.JsonSchemaFormat):
-        kind = "json_object" if isinstance(request.response_format, spec.JsonObjectFormat) else "json_schema"
-        raise unsupported("response_format", f"{kind} can not be promised: {_NOT_ENFORCED}; use 'text'")
-
-
-def _payload(tool: spec.Tool) -> dict[str, Any]:
-    """A tool as templates know it; members that were not given are absent."""
-    function = {
-        "name": tool.function.name,
-        "description": tool.function.description,
-        "parameters": tool.function.parameters,
-        "strict": tool.function.strict,
-    }
-    return {"type": "function", "function": {key: value for key, value in function.items() if value is not None}}
+            raise bad_request(f"{wish.param} names {wish.name!r}; declared tools: {listed}", wish.param)
+        kind = "a call" if wish.name is None else f"a call of {wish.name!r}"
+        raise unsupported(wish.param, f"{kind} can not be promised: {_NOT_ENFORCED}; use 'auto'")

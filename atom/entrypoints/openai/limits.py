@@ -48,7 +48,7 @@ def room_for_answer(num_prompt_tokens: int, max_model_len: int, asked: int, para
 def asked_max_tokens(request: Any) -> int:
     """How many tokens the request asks for; max_completion_tokens wins. Raises ApiError 400 when beyond reason."""
     for name in ("max_completion_tokens", "max_tokens"):
-        asked = getattr(request, name)
+        asked = getattr(request, name, None)
         if asked is not None:
             if asked > MOST_MAX_TOKENS:
                 raise bad_request(f"{name} must be at most {MOST_MAX_TOKENS}, got {asked}", name)
@@ -65,19 +65,21 @@ def sampling_params(
     logprobs: int | None = None,
     prompt_logprobs: int | None = None,
 ) -> SamplingParams:
-    """The request's sampling parameters. Raises ApiError 400 that names the field."""
+    """The request's sampling parameters; fields that its kind lacks count as absent. Raises ApiError 400 by field."""
     values: dict[str, Any] = dict(defaults)
-    values.update((ours, given) for name, ours in _COPIED.items() if (given := getattr(request, name)) is not None)
+    values.update(
+        (ours, given) for name, ours in _COPIED.items() if (given := getattr(request, name, None)) is not None
+    )
     if 0.0 < values.get("temperature", 1.0) < LEAST_TEMPERATURE:
         values["temperature"] = 0.0
     if values.get("top_k") == 0:
         values["top_k"] = -1
     values["min_tokens"] = min(values.get("min_tokens", 0), max_tokens)
-    stop = request.stop
+    stop = getattr(request, "stop", None) or getattr(request, "stop_sequences", None)
     values["stop_strings"] = (stop,) if isinstance(stop, str) else tuple(stop or ())
-    values["stop_token_ids"] = tuple(request.stop_token_ids or ())
+    values["stop_token_ids"] = tuple(getattr(request, "stop_token_ids", None) or ())
     check_token_ids(values["stop_token_ids"], vocab_size, "stop_token_ids")
-    values["logit_bias"] = _logit_bias(request.logit_bias, vocab_size)
+    values["logit_bias"] = _logit_bias(getattr(request, "logit_bias", None), vocab_size)
     try:
         return SamplingParams(max_tokens=max_tokens, logprobs=logprobs, prompt_logprobs=prompt_logprobs, **values)
     except ValueError as error:

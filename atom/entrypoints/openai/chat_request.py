@@ -1,0 +1,48 @@
+"""A /v1/chat/completions request as a Conversation.
+
+Owns what its fields mean for the prompt. Knows neither templates nor the shape of an answer.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from atom_spec import openai as spec
+
+from atom.entrypoints.openai.conversation import Conversation, EnforcedCall, EnforcedJson, function_tool
+
+
+def chat_conversation(request: spec.ChatCompletionRequest) -> Conversation:
+    """The conversation that the request asks to answer."""
+    choice = request.tool_choice
+    tools = [tool.function for tool in request.tools or ()]
+    return Conversation(
+        messages=msgspec.to_builtins(request.messages or request.prompt),
+        tools=[function_tool(tool.name, tool.description, tool.parameters, tool.strict) for tool in tools],
+        tool_choice=choice if isinstance(choice, str) and tools else None,
+        suppress_calls=choice == "none",
+        parallel=request.parallel_tool_calls is not False,
+        thinking=_thinking(request),
+        reasoning_effort=request.reasoning_effort,
+        chat_template_kwargs=request.chat_template_kwargs,
+        enforced=_enforced(request),
+    )
+
+
+def _thinking(request: spec.ChatCompletionRequest) -> bool | None:
+    """What the request says of thinking; None when it leaves that to the model."""
+    if request.thinking is None or request.thinking.type == "adaptive":
+        return None
+    return request.thinking.type == "enabled"
+
+
+def _enforced(request: spec.ChatCompletionRequest) -> tuple[EnforcedCall | EnforcedJson, ...]:
+    enforced: list[EnforcedCall | EnforcedJson] = []
+    if isinstance(request.tool_choice, spec.NamedToolChoice):
+        enforced.append(EnforcedCall("tool_choice", request.tool_choice.function.name))
+    elif request.tool_choice == "required":
+        enforced.append(EnforcedCall("tool_choice"))
+    if isinstance(request.response_format, spec.JsonSchemaFormat):
+        enforced.append(EnforcedJson("response_format", request.response_format.json_schema.schema))
+    elif isinstance(request.response_format, spec.JsonObjectFormat):
+        enforced.append(EnforcedJson("response_format"))
+    return tuple(enforced)
