@@ -282,7 +282,7 @@ class CompletionTokensDetails(Struct, kw_only=True):
 
 
 class DeveloperMessage(Struct, kw_only=True, tag_field="role", tag="developer"):
-    content: str | list[TextPart]
+    content: str | list[TextPart | ImagePart]
     name: str | None = None
 
 
@@ -379,7 +379,7 @@ class StreamOptions(Struct, kw_only=True):
 
 
 class SystemMessage(Struct, kw_only=True, tag_field="role", tag="system"):
-    content: str | list[TextPart]
+    content: str | list[TextPart | ImagePart]
     name: str | None = None
 
 
@@ -426,7 +426,7 @@ class ToolCallFunction(Struct, kw_only=True):
 
 
 class ToolMessage(Struct, kw_only=True, tag_field="role", tag="tool"):
-    content: str | list[TextPart]
+    content: str | list[TextPart | ImagePart]
     tool_call_id: str | None = None
     name: str | None = None
 

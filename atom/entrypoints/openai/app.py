@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route as HttpRoute
 
-from atom.entrypoints.openai import admin, chat, completions, pages
+from atom.entrypoints.openai import admin, chat, completions, messages, pages
 from atom.entrypoints.openai import models as model_list
 from atom.entrypoints.openai.endpoint import Endpoint, Handler, Operation
 from atom.entrypoints.openai.middleware import Cors, EnvelopeMiddleware, http_exception, unexpected_error
@@ -25,6 +25,7 @@ from atom.entrypoints.openai.serving import ServingContext
 HANDLERS: dict[str, Handler] = {
     **chat.HANDLERS,
     **completions.HANDLERS,
+    **messages.HANDLERS,
     **model_list.HANDLERS,
     **admin.HANDLERS,
     **pages.HANDLERS,

@@ -21,6 +21,11 @@ def new_completion_id() -> str:
     return "cmpl-" + secrets.token_hex(16)
 
 
+def new_message_id() -> str:
+    """Id of one answer of /v1/messages."""
+    return "msg_" + secrets.token_hex(16)
+
+
 def request_id_for(client_id: str | None) -> str:
     """The client's `x-request-id` when it is short printable ASCII without blanks, else a fresh id."""
     if client_id is not None and _CLIENT_ID.fullmatch(client_id):

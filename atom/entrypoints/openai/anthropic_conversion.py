@@ -1,0 +1,135 @@
+"""A /v1/messages request as a Conversation.
+
+Owns what Anthropic's turns, blocks and controls mean for a prompt. Results of tools come before the text of their turn,
+in their order, each a message of its own; texts are joined with nothing between. What the model can not read is refused
+by its place in the request. Knows neither templates nor the shape of an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from atom_spec import anthropic as spec
+
+from atom.entrypoints.openai.conversation import Conversation, EnforcedCall, EnforcedJson, function_tool
+from atom.entrypoints.openai.errors import ApiError, bad_request, unsupported
+
+Request = spec.MessagesRequest | spec.CountTokensRequest
+
+# What clients address to Anthropic's billing, in a block of its own: it has a checksum of the request, new in each,
+# so that no two prompts would begin alike, and no prefix could ever be reused (docs/decisions/0060).
+_BILLING = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
+_ERROR = "Error: "
+# OpenAI's words for the choices that can be met without a grammar.
+_CHOICES = {spec.AutoToolChoice: "auto", spec.NoToolChoice: "none"}
+
+
+def anthropic_conversation(request: Request) -> Conversation:
+    """The conversation that the request asks to answer. Raises ApiError 400."""
+    messages = _system(request.system)
+    for place, turn in enumerate(request.messages):
+        at = f"messages[{place}].content"
+        if isinstance(turn, spec.UserTurn):
+            messages += _user(turn, at)
+        elif isinstance(turn, spec.AssistantTurn):
+            messages.append(_assistant(turn))
+        else:
+            messages.append({"role": "system", "content": _joined(turn.content, at)})
+    if isinstance(request.messages[-1], spec.AssistantTurn):
+        raise bad_request(
+            f"messages[{len(request.messages) - 1}]: the last turn is the assistant's; this server can not continue an "
+            "answer that the request begins",
+            "messages",
+        )
+    tools, choice, output = request.tools or [], request.tool_choice, request.output_config
+    return Conversation(
+        messages=messages,
+        tools=[function_tool(tool.name, tool.description, tool.input_schema, tool.strict) for tool in tools],
+        tool_choice=_CHOICES.get(type(choice)) if tools else None,
+        suppress_calls=isinstance(choice, spec.NoToolChoice),
+        parallel=choice is None or choice.disable_parallel_tool_use is not True,
+        thinking=_thinking(request.thinking),
+        reasoning_effort=None if output is None else output.effort,
+        enforced=_enforced(request),
+    )
+
+
+def _system(system: str | list[spec.TextBlock] | None) -> list[dict[str, Any]]:
+    if isinstance(system, list):
+        system = "".join(block.text for block in system if not _BILLING.fullmatch(block.text))
+    return [{"role": "system", "content": system}] if system else []
+
+
+def _user(turn: spec.UserTurn, at: str) -> list[dict[str, Any]]:
+    """The results in a turn, then its text. A turn of results only has no text."""
+    if isinstance(turn.content, str):
+        return [{"role": "user", "content": turn.content}]
+    results: list[dict[str, Any]] = []
+    texts: list[str] = []
+    for place, block in enumerate(turn.content):
+        if isinstance(block, spec.ToolResultBlock):
+            content = _joined(block.content or "", f"{at}[{place}].content")
+            content = _ERROR + content if block.is_error else content
+            results.append({"role": "tool", "tool_call_id": block.tool_use_id, "content": content})
+        else:
+            texts.append(_text(block, f"{at}[{place}]"))
+    if texts or not results:
+        results.append({"role": "user", "content": "".join(texts)})
+    return results
+
+
+def _assistant(turn: spec.AssistantTurn) -> dict[str, Any]:
+    if isinstance(turn.content, str):
+        return {"role": "assistant", "content": turn.content}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": "".join(block.text for block in turn.content if isinstance(block, spec.TextBlock)),
+    }
+    thought = "".join(block.thinking for block in turn.content if isinstance(block, spec.PastThinkingBlock))
+    if thought:
+        message["reasoning_content"] = thought
+    calls = [block for block in turn.content if isinstance(block, spec.ToolUseBlock)]
+    if calls:
+        message["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.input}}
+            for call in calls
+        ]
+    return message
+
+
+def _joined(content: str | Sequence[spec.TextBlock | spec.ImageBlock | spec.DocumentBlock], at: str) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(_text(block, f"{at}[{place}]") for place, block in enumerate(content))
+
+
+def _text(block: spec.TextBlock | spec.ImageBlock | spec.DocumentBlock, at: str) -> str:
+    if isinstance(block, spec.TextBlock):
+        return block.text
+    raise _unreadable(block, at)
+
+
+def _unreadable(block: spec.ImageBlock | spec.DocumentBlock, at: str) -> ApiError:
+    if isinstance(block, spec.ImageBlock):
+        return unsupported(at, "this model does not support images")
+    return unsupported(at, "documents are not supported; send their text")
+
+
+def _thinking(config: spec.ThinkingConfig | None) -> bool | None:
+    """What the request says of thinking; None when it leaves that to the model."""
+    if config is None or config.type == "adaptive":
+        return None
+    return config.type == "enabled"
+
+
+def _enforced(request: Request) -> tuple[EnforcedCall | EnforcedJson, ...]:
+    enforced: list[EnforcedCall | EnforcedJson] = []
+    if isinstance(request.tool_choice, spec.OneToolChoice):
+        enforced.append(EnforcedCall("tool_choice", request.tool_choice.name))
+    elif isinstance(request.tool_choice, spec.AnyToolChoice):
+        enforced.append(EnforcedCall("tool_choice"))
+    if request.output_config is not None and request.output_config.format is not None:
+        enforced.append(EnforcedJson("output_config.format", request.output_config.format.schema))
+    return tuple(enforced)
