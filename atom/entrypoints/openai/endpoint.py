@@ -22,7 +22,6 @@ from atom.entrypoints.openai.errors import (
     ApiError,
     cut_short,
     draining,
-    error_bytes,
     error_response,
     internal_error,
     payload_too_large,
@@ -30,7 +29,7 @@ from atom.entrypoints.openai.errors import (
     unavailable,
     unsupported_media_type,
 )
-from atom.entrypoints.openai.sse import FrameStream, SseWriter, frame
+from atom.entrypoints.openai.sse import FrameStream, SseWriter
 
 if TYPE_CHECKING:
     from atom_spec.routes import Route
@@ -101,7 +100,7 @@ class Endpoint:
             except Exception as error:
                 if not writer.started or isinstance(error, ClientDisconnect):
                     raise
-                await writer.write(frame(error_bytes(self._shown(error, request))))
+                await writer.write_error(self._shown(error, request), request_id_of(request.scope))
             if response is None:
                 await writer.close()
                 return
@@ -141,7 +140,7 @@ async def _respond(
         return answer
     serving.metrics.open_streams.add(writer)
     try:
-        await writer.write_all(answer.frames, None if log is None else partial(log.add_frames, request_id))
+        await writer.write_all(answer, None if log is None else partial(log.add_frames, request_id))
     finally:
         serving.metrics.open_streams.discard(writer)
     return None

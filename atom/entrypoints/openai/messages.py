@@ -22,9 +22,17 @@ from atom.entrypoints.openai.endpoint import Handler
 from atom.entrypoints.openai.generation import SequenceRun, Step
 from atom.entrypoints.openai.ids import new_message_id
 from atom.entrypoints.openai.limits import asked_max_tokens, room_for_answer, sampling_params
-from atom.entrypoints.openai.messages_stream import BlockEvent, BlockStream, StreamEvent, Thoughts, event_frame, fold
+from atom.entrypoints.openai.messages_stream import (
+    PING,
+    BlockEvent,
+    BlockStream,
+    StreamEvent,
+    Thoughts,
+    event_frame,
+    fold,
+)
 from atom.entrypoints.openai.metrics import RequestMetrics
-from atom.entrypoints.openai.sse import FrameStream
+from atom.entrypoints.openai.sse import FrameStream, anthropic_error
 from atom.model_engine.messages import EngineRequest
 
 if TYPE_CHECKING:
@@ -96,7 +104,7 @@ async def create_message(
     prompt = await build_prompt(serving, partial(anthropic_conversation, request), call.state.body_size)
     answer = MessageAnswer(serving, request, prompt)
     if request.stream:
-        return FrameStream(_stream(serving, answer))
+        return FrameStream(_stream(serving, answer), PING, anthropic_error)
     return await _whole(serving, answer)
 
 

@@ -27,13 +27,8 @@ from atom_spec.anthropic import (
     ToolUseBlock,
 )
 
-from atom.entrypoints.openai.events import (
-    ContentDelta,
-    Event,
-    ReasoningDelta,
-    ToolCallArguments,
-    ToolCallStart,
-)
+from atom.entrypoints.openai.events import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallStart
+from atom.entrypoints.openai.sse import named_frame
 
 Block = TextBlock | ThinkingBlock | ToolUseBlock
 BlockEvent = ContentBlockStart | ContentBlockDelta | ContentBlockStop
@@ -164,7 +159,7 @@ def _add(block: Block, texts: list[str], delta: TextDelta | ThinkingDelta | Sign
 
 def event_frame(event: StreamEvent) -> bytes:
     """The event as it goes over the wire."""
-    return b"event: " + event.type.encode() + b"\ndata: " + msgspec.json.encode(event) + b"\n\n"
+    return named_frame(event.type, msgspec.json.encode(event))
 
 
 PING = event_frame(Ping())

@@ -34,7 +34,7 @@ class RequestLog:
     def add_frames(self, request_id: str, frames: bytes) -> None:
         """Note the frames of a stream, one line each."""
         for frame in frames.removesuffix(b"\n\n").split(b"\n\n"):
-            data = frame.removeprefix(b"data: ")
+            _, _, data = frame.partition(b"data: ")  # before it, at most the event's name
             if data == b"[DONE]":
                 self.add("stream_done", request_id)
             else:

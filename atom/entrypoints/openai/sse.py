@@ -10,8 +10,11 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 
 from starlette.types import Send
+
+from atom.entrypoints.openai.errors import ApiError, error_bytes
 
 DONE = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
@@ -23,18 +26,37 @@ STREAM_HEADERS: list[tuple[bytes, bytes]] = [
 ]
 
 
-class FrameStream:
-    """What a streaming handler returns; each item of `frames` is one or more complete frames."""
-
-    __slots__ = ("frames",)
-
-    def __init__(self, frames: AsyncGenerator[bytes, None]) -> None:
-        self.frames = frames
-
-
 def frame(json_text: bytes) -> bytes:
     """One event without a name. `json_text` must hold no line break, as encoders write it."""
     return b"data: " + json_text + b"\n\n"
+
+
+def named_frame(name: str, json_text: bytes) -> bytes:
+    """One event with a name."""
+    return b"event: " + name.encode() + b"\ndata: " + json_text + b"\n\n"
+
+
+def openai_error(error: ApiError, request_id: str) -> bytes:
+    """The last frame of a stream of OpenAI's chat or completions that failed."""
+    return frame(error_bytes(error))
+
+
+def anthropic_error(error: ApiError, request_id: str) -> bytes:
+    """The last frame of a stream of /v1/messages that failed."""
+    return named_frame("error", error_bytes(error, anthropic=True, request_id=request_id))
+
+
+@dataclass(frozen=True, slots=True)
+class FrameStream:
+    """What a streaming handler returns.
+
+    frames: each item is one or more complete frames. keep_alive: what goes out while a further frame is waited for.
+    error_frame: the frame that ends the stream when it fails, from the error and the request's id.
+    """
+
+    frames: AsyncGenerator[bytes, None]
+    keep_alive: bytes = KEEP_ALIVE
+    error_frame: Callable[[ApiError, str], bytes] = openai_error
 
 
 class SseWriter:
@@ -42,7 +64,8 @@ class SseWriter:
 
     So a failure that comes before the first frame can still be a plain JSON error. While nothing has been written for
     `keep_alive` seconds (0: never), a comment goes out, and starts the response where it has to: proxies and clients
-    keep waiting for a long prompt, and for a long call whose arguments are held.
+    keep waiting for a long prompt, and for a long call whose arguments are held. Behind the first frame it is the
+    stream's own kind of keep-alive instead.
     """
 
     def __init__(self, send: Send, keep_alive: float) -> None:
@@ -51,6 +74,8 @@ class SseWriter:
         self._last_write = self.last_frame = time.monotonic()
         self._ticker: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
+        self._keep_alive_frame = KEEP_ALIVE
+        self._error_frame = openai_error
         self.started = False
 
     async def __aenter__(self) -> SseWriter:
@@ -62,14 +87,16 @@ class SseWriter:
             with suppress(asyncio.CancelledError):
                 await self._ticker
 
-    async def write_all(self, frames: AsyncGenerator[bytes, None], log: Callable[[bytes], None] | None = None) -> None:
+    async def write_all(self, stream: FrameStream, log: Callable[[bytes], None] | None = None) -> None:
         """Write frames as they come, to the last. The generator is closed whatever happens. `log` sees them too."""
+        self._error_frame = stream.error_frame
         if self._keep_alive > 0:
             self._ticker = asyncio.create_task(self._tick())
-        async with aclosing(frames):
+        async with aclosing(stream.frames) as frames:
             async for chunk in frames:
                 await self.write(chunk)
                 self.last_frame = self._last_write
+                self._keep_alive_frame = stream.keep_alive
                 if log is not None:
                     log(chunk)
 
@@ -82,6 +109,10 @@ class SseWriter:
                 await self._send({"type": "http.response.start", "status": 200, "headers": list(STREAM_HEADERS)})
             await self._send({"type": "http.response.body", "body": frames, "more_body": True})
 
+    async def write_error(self, error: ApiError, request_id: str) -> None:
+        """Write that the stream has failed, the way its API says so."""
+        await self.write(self._error_frame(error, request_id))
+
     async def close(self) -> None:
         """End the response."""
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -90,6 +121,6 @@ class SseWriter:
         while True:
             silence = time.monotonic() - self._last_write
             if silence >= self._keep_alive:
-                await self.write(KEEP_ALIVE)
+                await self.write(self._keep_alive_frame)
                 silence = 0.0
             await asyncio.sleep(self._keep_alive - silence)
