@@ -43,9 +43,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def check_tool_call_parser(name: str) -> None:
     """Raise ValueError, with the list of names, for a parser that does not exist."""
-    from atom.entrypoints.openai.tool_parser.registry import get_format
-
     if name != "auto":
+        from atom.entrypoints.openai.tool_parser.registry import get_format
+
         get_format(name)
 
 

@@ -1,4 +1,4 @@
-"""Health, models, tokenizer, metrics, pages and the profiler's refusal, over a live server."""
+"""Health, models, tokenizer, metrics and pages, over a live server."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ def test_tokenizer(server: LiveServer) -> None:
     assert info["eos_token"] == "<|end|>" and info["bos_token"] is None and "messages" in info["chat_template"]
 
 
-def test_profiler_and_drafts(server: LiveServer) -> None:
-    for path in ("/start_profile", "/stop_profile"):
-        assert "profiler" in error_of(server.client.post(path))["message"]
+def test_drafts(server: LiveServer) -> None:
     stats = server.client.get("/debug/mtp_stats").json()
     assert stats["enabled"] is False and stats["total_draft_tokens"] == 0 and stats["acceptance_rate"] == 0
 
@@ -170,14 +168,14 @@ def test_long_work_on_a_text_leaves_the_event_loop(
     original = server.serving.tokenizer.encode
 
     def slow_encode(text: str, add_special_tokens: bool = True) -> list[int]:
-        if len(text) > 100_000:
+        if len(text) > 10_000:
             encoding.set()
             assert go_on.wait(20)
         return original(text, add_special_tokens)
 
     monkeypatch.setattr(server.serving.tokenizer, "encode", slow_encode)
     results: list[int] = []
-    thread = threading.Thread(target=lambda: results.append(post(server, "word " * 40_000).status_code))
+    thread = threading.Thread(target=lambda: results.append(post(server, "word " * 4_000).status_code))
     thread.start()
     assert encoding.wait(20)
     assert server.client.get("/health").status_code == 200

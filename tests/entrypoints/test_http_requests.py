@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -127,6 +128,23 @@ def test_a_prompt_that_does_not_fit_is_refused_with_both_numbers(server: LiveSer
         assert str(CONTEXT) in error["message"]
     assert "1200" in error_of(server.complete([5] * 1200))["message"]
     assert server.complete("x" * 1000, max_tokens=0, echo=True).status_code == 200
+
+
+def test_a_prompt_far_too_long_is_not_tokenized_as_a_whole(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+    original = server.serving.tokenizer.encode
+
+    def encode(text: str, add_special_tokens: bool = True) -> list[int]:
+        encoded.append(len(text))
+        return original(text, add_special_tokens)
+
+    monkeypatch.setattr(server.serving.tokenizer, "encode", encode)
+    for response in (server.complete("x" * 500_000), server.chat("x" * 500_000)):
+        error = error_of(response)
+        assert error["code"] == "context_length_exceeded"
+        about = re.search(r"about (\d+) tokens", error["message"])
+        assert about and abs(int(about[1]) - 500_000) < 1000
+    assert max(encoded) == 16 * CONTEXT
 
 
 def test_all_sampling_parameters_reach_the_engine(server: LiveServer) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from atom.entrypoints.openai.chat_encoders import ChatTemplateError
 from atom.entrypoints.openai.conversation import Conversation, EnforcedCall
 from atom.entrypoints.openai.errors import bad_request, unsupported
+from atom.entrypoints.openai.limits import encode_prompt
 from atom.entrypoints.openai.messages_conversion import MessageError, convert_messages
 from atom.entrypoints.openai.pipeline import AnswerPipeline
 from atom.entrypoints.openai.tool_parser.stream import Tool
@@ -87,7 +88,7 @@ def _build(serving: ServingContext, chat: ChatModel, convert: Callable[[], Conve
     functions = [tool["function"] for tool in asked.tools]
     return ChatPrompt(
         text=text,
-        token_ids=serving.tokenizer.encode(text, add_special_tokens=False),
+        token_ids=encode_prompt(serving.tokenizer, text, serving.max_model_len, "messages", add_special_tokens=False),
         tools=tuple(Tool(function["name"], function.get("parameters", {})) for function in functions),
         chat=chat,
         suppress_calls=asked.suppress_calls,

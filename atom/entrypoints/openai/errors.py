@@ -55,12 +55,12 @@ def unsupported(param: str, why: str) -> ApiError:
     return ApiError(400, f"{param}: {why}", param=param, code="unsupported_parameter")
 
 
-def context_length_exceeded(num_prompt_tokens: int, max_model_len: int, param: str) -> ApiError:
-    """400: the prompt alone leaves no room; both numbers are in the message."""
+def context_length_exceeded(num_prompt_tokens: int, max_model_len: int, param: str, about: bool = False) -> ApiError:
+    """400: the prompt alone leaves no room; both numbers are in the message. `about`: the first one is an estimate."""
     return ApiError(
         400,
-        f"The prompt has {num_prompt_tokens} tokens, but the model's context holds {max_model_len} tokens in all, "
-        "prompt and answer together. Shorten the prompt.",
+        f"The prompt has {'about ' if about else ''}{num_prompt_tokens} tokens, but the model's context holds "
+        f"{max_model_len} tokens in all, prompt and answer together. Shorten the prompt.",
         param=param,
         code="context_length_exceeded",
     )
@@ -139,6 +139,26 @@ def engine_dead() -> ApiError:
 def generation_failed(message: str) -> ApiError:
     """500: the engine gave this one sequence up."""
     return ApiError(500, message, type="server_error", code="generation_failed")
+
+
+def profiler_refused(message: str, code: str) -> ApiError:
+    """What the engine said about a profiler that it has not (400), that is in another state (409), or failed (500)."""
+    sentence = message[:1].upper() + message[1:] + "."
+    if code == "profiler_disabled":
+        return bad_request(sentence, code=code)
+    if code:
+        return ApiError(409, sentence, code=code)
+    return ApiError(500, sentence, type="server_error", code="profiler_failed")
+
+
+def profiler_timeout(seconds: float) -> ApiError:
+    """504: the engine is still at it, and goes on."""
+    return ApiError(
+        504,
+        f"The profiler has taken longer than {seconds:g} s (ATOM_PROFILER_TIMEOUT). It goes on, and so does the engine.",
+        type="server_error",
+        code="profiler_timeout",
+    )
 
 
 def internal_error() -> ApiError:

@@ -11,6 +11,7 @@ from typing import Any
 
 from atom.entrypoints.openai.errors import bad_request, context_length_exceeded
 from atom.sampling_params import SamplingParams
+from atom.tokenizer import Tokenizer
 
 DEFAULT_MAX_TOKENS = 256
 # Asking for more than any context holds is a mistake, not a wish for "as much as there is".
@@ -18,6 +19,8 @@ MOST_MAX_TOKENS = 2**23
 # Below this the scaled logits of 32-bit floats overflow; the distribution is an argmax long before.
 LEAST_TEMPERATURE = 1e-4
 MOST_SEQUENCES = 1024
+# Text with more characters than this for each token of the context is looked at before it is tokenized.
+MOST_CHARACTERS_A_TOKEN = 16
 _INT64 = 2**63
 
 # Request field -> sampling parameter, where the names differ.
@@ -43,6 +46,21 @@ def room_for_answer(num_prompt_tokens: int, max_model_len: int, asked: int, para
     if room < min(asked, 1):
         raise context_length_exceeded(num_prompt_tokens, max_model_len, param)
     return min(asked, room)
+
+
+def encode_prompt(
+    tokenizer: Tokenizer, text: str, max_model_len: int, param: str, add_special_tokens: bool
+) -> list[int]:
+    """The ids of a prompt. Raises ApiError 400 for a text far too long, after a look at its beginning only.
+
+    Tokenizing costs seconds a megabyte, and a body may have 32 of them. Anything that may fit is tokenized as a whole.
+    """
+    size = MOST_CHARACTERS_A_TOKEN * max_model_len
+    if len(text) > size:
+        num_tokens = len(tokenizer.encode(text[:size], add_special_tokens))
+        if num_tokens > 2 * max_model_len:
+            raise context_length_exceeded(num_tokens * len(text) // size, max_model_len, param, about=True)
+    return tokenizer.encode(text, add_special_tokens)
 
 
 def asked_max_tokens(request: Any) -> int:
