@@ -18,6 +18,7 @@ from atom.model_engine.engine_process import ChildProcess
 from atom.model_engine.ipc import ClientSockets
 from atom.model_engine.messages import (
     AbortRequests,
+    EngineCallError,
     EngineInfo,
     EngineReady,
     EngineRequest,
@@ -41,10 +42,6 @@ EXIT_GRACE = 5.0
 
 class EngineStartError(RuntimeError):
     """The engine could not start; the message is for the user."""
-
-
-class EngineCallError(RuntimeError):
-    """A named operation failed in the engine, which goes on."""
 
 
 class EngineClient(Protocol):
@@ -177,7 +174,7 @@ class ProcessEngineClient:
         finally:
             del self._calls[call_id]
         if reply.error is not None:
-            raise EngineCallError(reply.error)
+            raise EngineCallError(reply.error, reply.code)
         return None if reply.result is None else json.loads(reply.result)
 
     async def shutdown(self, drain_timeout: float = 0.0) -> None:

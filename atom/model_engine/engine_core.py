@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
+from concurrent.futures import Future
 from typing import Any
 
 from atom.model_engine.block_manager import BlockManager
@@ -17,6 +18,7 @@ from atom.model_engine.executor.base import Executor
 from atom.model_engine.ipc import EngineAddresses, EngineSockets
 from atom.model_engine.messages import (
     AbortRequests,
+    EngineCallError,
     EngineDead,
     EngineInfo,
     EngineReady,
@@ -37,6 +39,9 @@ logger = logging.getLogger(__name__)
 
 # What may stop a start through no fault of the engine: told to the user in one line, without a stack trace.
 USER_ERRORS = (ValueError, TypeError, OSError, NotImplementedError, ImportError, MemoryError)
+
+# Seconds between two looks at a named operation while there is nothing else to do.
+CALL_POLL = 0.01
 
 IN_PROCESS_EXECUTOR = "atom.model_engine.executor.in_process:InProcessExecutor"
 
@@ -134,8 +139,8 @@ class EngineCore:
         """Gauges and counters as they stand."""
         return self.scheduler.stats()
 
-    def call(self, name: str, arguments: dict[str, Any]) -> str:
-        """A named operation of the executor; returns JSON text."""
+    def call(self, name: str, arguments: dict[str, Any]) -> Future[str]:
+        """Begin a named operation of the executor; the future's result is JSON text."""
         return self.executor.call(name, arguments)
 
     def shutdown(self) -> None:
@@ -182,16 +187,18 @@ def run(config: Any, executor: str, addresses: EngineAddresses) -> None:
 def serve(core: EngineCore, sockets: EngineSockets) -> None:
     """Step the engine over the sockets' messages; returns after a Shutdown."""
     deadline: float | None = None
+    calls = OpenCalls(core, sockets)
     while True:
         if not core.has_work:
             if deadline is not None:
                 return
-            sockets.wait(None)
+            sockets.wait(CALL_POLL if calls.are_open else None)
         for message in sockets.receive_all():
             if isinstance(message, Shutdown):
                 deadline = time.monotonic() + message.drain_timeout
             else:
-                _handle(core, sockets, message)
+                _handle(core, calls, message)
+        calls.answer()
         if deadline is not None and time.monotonic() >= deadline:
             core.abort(list(core.scheduler.sequences))
             sockets.send(StepOutput(core.take_pending(), core.stats()))
@@ -201,7 +208,41 @@ def serve(core: EngineCore, sockets: EngineSockets) -> None:
             sockets.send(StepOutput(deltas, core.stats()))
 
 
-def _handle(core: EngineCore, sockets: EngineSockets, message: EngineRequest | AbortRequests | UtilityCall) -> None:
+class OpenCalls:
+    """The named operations that the executor is at work on; each is owed a reply, and none holds up a step."""
+
+    def __init__(self, core: EngineCore, sockets: EngineSockets) -> None:
+        self._core = core
+        self._sockets = sockets
+        self._futures: dict[int, Future[str]] = {}
+
+    @property
+    def are_open(self) -> bool:
+        """Whether any reply is still owed."""
+        return bool(self._futures)
+
+    def begin(self, call: UtilityCall) -> None:
+        """Start it; one that can not start is answered at once."""
+        try:
+            self._futures[call.call_id] = self._core.call(call.name, call.arguments)
+        except Exception as error:
+            self._sockets.send(_failed(call.call_id, error))
+
+    def answer(self) -> None:
+        """Reply to every one that has ended."""
+        for call_id in [call_id for call_id, future in self._futures.items() if future.done()]:
+            future = self._futures.pop(call_id)
+            error = future.exception()
+            reply = UtilityReply(call_id, result=future.result()) if error is None else _failed(call_id, error)
+            self._sockets.send(reply)
+
+
+def _failed(call_id: int, error: BaseException) -> UtilityReply:
+    code = error.code if isinstance(error, EngineCallError) else ""
+    return UtilityReply(call_id, error=describe(error), code=code)
+
+
+def _handle(core: EngineCore, calls: OpenCalls, message: EngineRequest | AbortRequests | UtilityCall) -> None:
     if isinstance(message, EngineRequest):
         try:
             core.add(message)
@@ -210,14 +251,12 @@ def _handle(core: EngineCore, sockets: EngineSockets, message: EngineRequest | A
     elif isinstance(message, AbortRequests):
         core.abort(message.request_ids)
     else:
-        try:
-            reply = UtilityReply(message.call_id, result=core.call(message.name, message.arguments))
-        except Exception as error:
-            reply = UtilityReply(message.call_id, error=describe(error))
-        sockets.send(reply)
+        calls.begin(message)
 
 
 def describe(error: BaseException) -> str:
     """One line for a user: the message, with the kind of error where the message alone says too little."""
     text = " ".join(str(error).split())
-    return text if text and isinstance(error, USER_ERRORS) else f"{type(error).__name__}: {text}".rstrip(": ")
+    if text and isinstance(error, (*USER_ERRORS, EngineCallError)):
+        return text
+    return f"{type(error).__name__}: {text}".rstrip(": ")

@@ -12,6 +12,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +20,7 @@ import xxhash
 
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
 from atom.model_engine.executor.base import CacheSpace, Executor
-from atom.model_engine.messages import EngineInfo, TokenLogprobs
+from atom.model_engine.messages import EngineCallError, EngineInfo, TokenLogprobs
 
 EMPTY = -1
 GARBAGE = 1_000_000_007
@@ -89,6 +90,7 @@ class UniformExecutor(Executor):
         self.slots: dict[int, Slot] = {}
         self.results: deque[StepResult] = deque()
         self.is_shut_down = False
+        self.waiting: list[Future[str]] = []
         self.on_batch = on_batch
 
     def start(self) -> tuple[EngineInfo, CacheSpace]:
@@ -135,12 +137,24 @@ class UniformExecutor(Executor):
             raise RuntimeError(f"step {result.step} failed, as it was told to")
         return result
 
-    def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> str:
-        if name == "echo":
-            return json.dumps(arguments)
+    def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> Future[str]:
+        """`wait` ends when `go_on` is called, `refuse` fails with the code that it is given."""
         if name == "exit":
             os._exit(3)
-        raise ValueError(f"no operation is named {name!r}")
+        future: Future[str] = Future()
+        if name == "wait":
+            self.waiting.append(future)
+        elif name == "refuse":
+            future.set_exception(EngineCallError("not now", str(arguments["code"])))
+        elif name == "go_on":
+            for waiting in self.waiting:
+                waiting.set_result(json.dumps("at last"))
+            future.set_result(json.dumps(len(self.waiting)))
+        elif name == "echo":
+            future.set_result(json.dumps(arguments))
+        else:
+            raise ValueError(f"no operation is named {name!r}")
+        return future
 
     def shutdown(self) -> None:
         self.is_shut_down = True

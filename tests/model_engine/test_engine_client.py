@@ -174,6 +174,36 @@ def test_calls() -> None:
             with pytest.raises(EngineCallError, match="no operation is named 'other'"):
                 await client.call("other")
             assert await client.call("echo") == {}
+            with pytest.raises(EngineCallError, match=r"^not now$") as caught:
+                await client.call("refuse", code="busy")
+            assert caught.value.code == "busy"
+
+    run(test)
+
+
+def test_a_call_that_takes_long_holds_up_neither_requests_nor_other_calls() -> None:
+    async def test() -> None:
+        async with started(UniformConfig()) as client:
+            long = asyncio.ensure_future(client.call("wait"))
+            given_up = asyncio.ensure_future(client.call("wait"))
+            assert await tokens_of(client.generate(request("a", [1], max_tokens=5))) == oracle([1], 5, 97)
+            assert await client.call("echo", a=1) == {"a": 1}
+            given_up.cancel()
+            assert not long.done()
+            assert await client.call("go_on") == 2
+            assert await long == "at last"
+            assert await client.call("echo") == {}
+
+    run(test)
+
+
+def test_a_shutdown_ends_open_calls() -> None:
+    async def test() -> None:
+        async with started(UniformConfig()) as client:
+            long = asyncio.ensure_future(raises_dead(client.call("wait")))
+            assert await client.call("echo") == {}
+            await client.shutdown()
+            assert await long == "the engine is shutting down"
 
     run(test)
 

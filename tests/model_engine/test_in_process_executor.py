@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from atom.config import Config
+from atom.model_engine import profiler
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission
 from atom.model_engine.executor.in_process import InProcessExecutor
 from atom.model_engine.kv_cache import CacheSizeError
+from atom.model_engine.messages import EngineCallError
+from tests.model_engine.test_profiler import events_of, labels_of
 from tests.models.drive import GREEDY
 from tests.models.tiny import make_model, save_model
 
@@ -73,6 +78,60 @@ def test_a_failed_step_raises_where_it_is_collected(executor: InProcessExecutor)
 def test_unknown_operations_are_refused(executor: InProcessExecutor) -> None:
     with pytest.raises(ValueError, match="'dance'"):
         executor.call("dance", {})
+    with pytest.raises(TypeError, match="tempo"):
+        executor.call("start_profile", {"tempo": 1}).result()
+
+
+def test_a_profile_covers_the_steps_between_start_and_stop(config: Config, tmp_path: Path) -> None:
+    executor = InProcessExecutor(replace(config, torch_profiler_dir=tmp_path))
+    executor.start()
+    executor.launch(prefill(0))
+    executor.collect()
+    assert json.loads(executor.call("start_profile", {}).result()) is None
+    with pytest.raises(EngineCallError, match="already running"):
+        executor.call("start_profile", {}).result()
+    for step in (1, 2):
+        executor.launch(decode(step, 2 + step))
+        executor.collect()
+    [trace] = json.loads(executor.call("stop_profile", {}).result())
+    executor.launch(decode(3, 5))
+    executor.collect()
+    executor.shutdown()
+    assert Path(trace["trace_dir"]) == tmp_path / "rank_0"
+    assert labels_of(events_of(trace["trace_dir"], trace["file"])) == ["decode[bs=1 tok=1 d=1]"] * 2
+
+
+def test_steps_run_while_a_trace_is_written(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_write = threading.Event()
+    write = profiler.write_trace
+
+    def slow_write(*arguments: Any) -> None:
+        assert may_write.wait(20)
+        write(*arguments)
+
+    monkeypatch.setattr(profiler, "write_trace", slow_write)
+    executor = InProcessExecutor(replace(config, torch_profiler_dir=tmp_path))
+    executor.start()
+    executor.call("start_profile", {}).result()
+    stop = executor.call("stop_profile", {})
+    executor.launch(prefill(0))
+    assert executor.collect().step == 0
+    for name in ("start_profile", "stop_profile"):
+        with pytest.raises(EngineCallError, match="still writing"):
+            executor.call(name, {}).result()
+    assert not stop.done()
+    may_write.set()
+    assert len(json.loads(stop.result())) == 1
+    executor.shutdown()
+
+
+def test_a_shutdown_while_recording_leaves_the_profiler_to_the_next_engine(config: Config, tmp_path: Path) -> None:
+    for _ in range(2):
+        executor = InProcessExecutor(replace(config, torch_profiler_dir=tmp_path))
+        executor.start()
+        executor.call("start_profile", {}).result()
+        executor.shutdown()
+    assert list((tmp_path / "rank_0").iterdir()) == []
 
 
 def test_shutdown_ends_the_worker_and_may_come_twice(config: Config) -> None:

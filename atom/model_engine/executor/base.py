@@ -6,6 +6,7 @@ The core calls `launch` and `collect` in turn, at most `max_in_flight` launches 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from atom.model_engine.batch import ScheduledBatch, StepResult
@@ -38,8 +39,11 @@ class Executor(ABC):
         """Wait for the oldest launched step and return its result; re-raises what the step raised."""
 
     @abstractmethod
-    def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> str:
-        """Run a named utility (start_profile, stop_profile) and return its JSON text. ValueError on an unknown name."""
+    def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> Future[str]:
+        """Begin a named operation (start_profile, stop_profile) without waiting for it; steps go on meanwhile.
+
+        The future's result is JSON text; it raises EngineCallError for a refusal. ValueError on an unknown name.
+        """
 
     @abstractmethod
     def shutdown(self) -> None:

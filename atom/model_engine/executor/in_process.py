@@ -6,10 +6,12 @@ caller schedules the next step while this one runs (torch releases the interpret
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from atom.config import Config
@@ -18,7 +20,8 @@ from atom.model_engine.executor.base import CacheSpace, Executor
 from atom.model_engine.messages import EngineInfo
 
 if TYPE_CHECKING:
-    from atom.model_engine.model_runner import ModelRunner
+    from atom.model_engine.model_runner import ModelRunner, StepOutput
+    from atom.model_engine.profiler import Profiler
 
 _Task = tuple[Callable[[], Any], Future[Any]]
 
@@ -29,9 +32,12 @@ class InProcessExecutor(Executor):
     def __init__(self, config: Config) -> None:
         self._config = config
         self._runner: ModelRunner | None = None
+        self._profiler: Profiler | None = None
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._launched: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name="model-runner", daemon=True)
+        # Two, so that a refusal need not wait while the one long operation, writing a trace, is at work.
+        self._calls = ThreadPoolExecutor(max_workers=2, thread_name_prefix="engine-call")
         self._is_shut_down = False
 
     def start(self) -> tuple[EngineInfo, CacheSpace]:
@@ -43,15 +49,23 @@ class InProcessExecutor(Executor):
     def _load(self) -> tuple[EngineInfo, CacheSpace]:
         # torch takes a second to import, and only the worker needs it.
         from atom.model_engine.model_runner import ModelRunner
+        from atom.model_engine.profiler import Profiler, worker_folder
 
-        self._runner = ModelRunner(self._config)
+        config = self._config
+        self._runner = ModelRunner(config)
+        folder = worker_folder(config.torch_profiler_dir, config.parallel)
+        self._profiler = Profiler(folder, config.model, self._runner.device)
         self._runner.warm_up()
         info = self._runner.info()
         return info, CacheSpace(info.num_blocks, info.block_size)
 
     def launch(self, batch: ScheduledBatch) -> None:
         """Queue the step for the worker."""
-        self._launched.put(self._submit(lambda: self._started.run(batch)))
+        self._launched.put(self._submit(lambda: self._run(batch)))
+
+    def _run(self, batch: ScheduledBatch) -> StepOutput:
+        with self._started_profiler.annotate(batch):
+            return self._started.run(batch)
 
     def collect(self) -> StepResult:
         """Wait for the oldest step; raises what it raised."""
@@ -59,25 +73,46 @@ class InProcessExecutor(Executor):
         result: StepResult = self._launched.get().result().result()
         return result
 
-    def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> str:
-        """There is no utility yet: profiling arrives with a later issue."""
-        raise ValueError(f"the executor has no operation {name!r}")
+    def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> Future[str]:
+        """start_profile answers null, stop_profile a list of one trace (trace_dir, file, elapsed)."""
+        operations = {"start_profile": self._start_profile, "stop_profile": self._stop_profile}
+        if name not in operations:
+            raise ValueError(f"the executor has no operation {name!r}")
+        return self._calls.submit(operations[name], **arguments)
+
+    def _start_profile(self) -> str:
+        self._submit(self._started_profiler.start).result()
+        return json.dumps(None)
+
+    def _stop_profile(self) -> str:
+        profiler = self._started_profiler
+        recording = self._submit(profiler.stop).result()
+        return json.dumps([asdict(profiler.write(recording))])
 
     def shutdown(self) -> None:
         """End the worker after what it has begun."""
         if self._is_shut_down:
             return
         self._is_shut_down = True
+        self._calls.shutdown(cancel_futures=True)  # before the worker, which they need
         if self._worker.is_alive():
+            if self._profiler is not None:
+                self._submit(self._profiler.close)
             self._tasks.put(None)
             self._worker.join()
-        self._runner = None
+        self._runner = self._profiler = None
 
     @property
     def _started(self) -> ModelRunner:
         if self._runner is None:
             raise RuntimeError("the executor was not started, or has been shut down")
         return self._runner
+
+    @property
+    def _started_profiler(self) -> Profiler:
+        if self._profiler is None:
+            raise RuntimeError("the executor was not started, or has been shut down")
+        return self._profiler
 
     def _submit(self, function: Callable[[], Any]) -> Future[Any]:
         future: Future[Any] = Future()
