@@ -15,7 +15,7 @@ from typing import Any
 
 from atom_spec.settings import SETTINGS
 
-from atom.envs import default_of
+from atom.envs import check_all, default_of
 from atom.generation_defaults import GenerationDefaults, read_eos_token_ids, read_generation_defaults
 from atom.hf_config import HFConfig, ModelConfigError
 from atom.model_folder import find_model, read_json_object
@@ -101,9 +101,10 @@ class Config:
     def resolve(cls, model: str, **overrides: Any) -> Config:
         """The configuration for `model` (a folder, a hub id or atom-tiny) with the flags in `overrides`.
 
-        TypeError: an unknown keyword, with the nearest name. ValueError: a value out of range, a feature that is not
-        there yet, or a model that can not be found or used.
+        TypeError: an unknown keyword, with the nearest name. ValueError: a value out of range (of an ATOM_* variable
+        too), a feature that is not there yet, or a model that can not be found or used.
         """
+        check_all()
         given = check_settings({"model": model, **overrides})
         folder = find_model(given["model"])
         hf = _read_hf_config(folder.path, given["hf_overrides"])

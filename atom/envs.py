@@ -41,6 +41,12 @@ def read(name: str) -> Any:
     return value
 
 
+def check_all() -> None:
+    """ValueError that names the first declared variable with a value that can not be used."""
+    for name in _VARIABLES:
+        read(name)
+
+
 def default_of(setting: Setting) -> Any:
     """What holds for a flag that was not given: the variable that stands in for it, if it is set, else its default."""
     value = None if setting.env is None else read(setting.env)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,11 +24,21 @@ def test_wrong_values_name_the_variable(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("ATOM_PROFILER_TIMEOUT", "soon")
     with pytest.raises(ValueError, match="ATOM_PROFILER_TIMEOUT: 'soon' is not a number"):
         _ = envs.ATOM_PROFILER_TIMEOUT
+    with pytest.raises(ValueError, match="ATOM_PROFILER_TIMEOUT: 'soon' is not a number"):
+        envs.check_all()
+    monkeypatch.setenv("ATOM_PROFILER_TIMEOUT", "1.5")
+    envs.check_all()
+    for text, value in [("1", True), ("off", False)]:
+        monkeypatch.setenv("ATOM_PROFILER_MORE", text)
+        assert envs.ATOM_PROFILER_MORE is value
+
+
+def test_a_variable_of_a_feature_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = replace(envs._VARIABLES["ATOM_PROFILER_MORE"], refuse="nobody has built it")
+    monkeypatch.setitem(envs._VARIABLES, "ATOM_PROFILER_MORE", variable)
     monkeypatch.setenv("ATOM_PROFILER_MORE", "1")
-    with pytest.raises(ValueError, match="ATOM_PROFILER_MORE=1: profiling is not implemented yet"):
+    with pytest.raises(ValueError, match="ATOM_PROFILER_MORE=1: nobody has built it"):
         _ = envs.ATOM_PROFILER_MORE
-    monkeypatch.setenv("ATOM_PROFILER_MORE", "off")
-    assert envs.ATOM_PROFILER_MORE is False
 
 
 def test_undeclared_variables_do_not_exist() -> None:

@@ -7,11 +7,14 @@ model are the engine core's, the same that the server runs in a process of its o
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Sequence as SequenceOf
+from concurrent.futures import wait
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+from atom import envs
 from atom.config import Config
 from atom.model_engine.engine_core import IN_PROCESS_EXECUTOR, EngineCore
 from atom.model_engine.messages import EngineRequest, EngineStats
@@ -131,13 +134,20 @@ class LLMEngine:
         """Gauges and counters of the engine at this moment."""
         return self._running_core().stats()
 
-    def start_profile(self) -> NoReturn:
-        """Profiling is not there yet."""
-        raise _missing("start_profile", "the profiler (--torch-profiler-dir)")
+    def start_profile(self) -> None:
+        """Begin to record a trace into `torch_profiler_dir`; docs/profiling.md says what it holds.
 
-    def stop_profile(self) -> NoReturn:
-        """Profiling is not there yet."""
-        raise _missing("stop_profile", "the profiler (--torch-profiler-dir)")
+        EngineCallError: no folder was given, or a trace is recorded or written already. TimeoutError: see stop_profile.
+        """
+        self._call("start_profile")
+
+    def stop_profile(self) -> list[dict[str, Any]]:
+        """End the recording and write it; one entry a worker: trace_dir, file, elapsed (seconds that it covers).
+
+        EngineCallError: nothing is recorded. TimeoutError after ATOM_PROFILER_TIMEOUT seconds; the writing goes on.
+        """
+        traces: list[dict[str, Any]] = self._call("stop_profile")
+        return traces
 
     def print_mtp_statistics(self) -> NoReturn:
         """Speculative decoding is not there yet."""
@@ -156,6 +166,13 @@ class LLMEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _call(self, name: str) -> Any:
+        seconds = envs.ATOM_PROFILER_TIMEOUT
+        future = self._running_core().call(name, {})
+        if not wait([future], seconds).done:
+            raise TimeoutError(f"{name} has taken longer than ATOM_PROFILER_TIMEOUT, {seconds:g} s, and goes on")
+        return json.loads(future.result())
 
     def _running_core(self) -> EngineCore:
         if self._core is None:

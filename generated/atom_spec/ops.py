@@ -40,6 +40,7 @@ class ProfileResponse(Struct, kw_only=True):
 
 class ProfileTrace(Struct, kw_only=True):
     trace_dir: str
+    file: str
     elapsed: float
 
 

@@ -391,7 +391,16 @@ SETTINGS: tuple[Setting, ...] = (
         used_by="engine",
         flags=("--torch-profiler-dir", "--torch_profiler_dir"),
         env="ATOM_TORCH_PROFILER_DIR",
-        refuse="profiling is not implemented yet",
+    ),
+    Setting(
+        name="mark_trace",
+        type="boolean",
+        default=False,
+        help="Write a trace of every graph capture too, beside the traces of --torch-profiler-dir.",
+        group="observe",
+        used_by="engine",
+        flags=("--mark-trace", "--mark_trace"),
+        refuse="CUDA graphs are not implemented yet, so there is no capture to trace",
     ),
     Setting(
         name="host",
@@ -563,7 +572,6 @@ ENVIRONMENT: tuple[Setting, ...] = (
         help="Stands for --torch-profiler-dir.",
         group="environment",
         used_by="environment",
-        refuse="profiling is not implemented yet",
     ),
     Setting(
         name="ATOM_PROFILER_MORE",
@@ -572,16 +580,14 @@ ENVIRONMENT: tuple[Setting, ...] = (
         help="Record shapes, stacks and memory too.",
         group="environment",
         used_by="environment",
-        refuse="profiling is not implemented yet",
     ),
     Setting(
         name="ATOM_PROFILER_TIMEOUT",
         type="number",
         default=300.0,
-        help="Seconds to wait for the workers to write their traces.",
+        help="Seconds that a call which starts or stops the profiler waits for the workers.",
         group="environment",
         used_by="environment",
-        refuse="profiling is not implemented yet",
         above=0.0,
     ),
     Setting(
@@ -591,6 +597,5 @@ ENVIRONMENT: tuple[Setting, ...] = (
         help="Add attention's work (sums over the batch) to the labels of a trace.",
         group="environment",
         used_by="environment",
-        refuse="profiling is not implemented yet",
     ),
 )

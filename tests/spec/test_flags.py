@@ -41,6 +41,7 @@ FLAGS = {
     "enable_log_stats": True,
     "throughput_log_interval": 10.0,
     "torch_profiler_dir": None,
+    "mark_trace": False,
     "host": "0.0.0.0",
     "server_port": 8000,
     "api_key": None,

@@ -10,16 +10,26 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from atom_spec.ops import DetokenizeRequest, DetokenizeResponse, Health, MtpStats, TokenizeResponse, TokenizerInfo
+from atom_spec.ops import (
+    DetokenizeRequest,
+    DetokenizeResponse,
+    Health,
+    MtpStats,
+    ProfileResponse,
+    ProfileTrace,
+    TokenizeResponse,
+    TokenizerInfo,
+)
 from starlette.requests import Request
 from starlette.responses import Response
 
+from atom import envs
 from atom.entrypoints.openai.endpoint import Handler
-from atom.entrypoints.openai.errors import bad_request, unavailable
+from atom.entrypoints.openai.errors import bad_request, profiler_refused, profiler_timeout, unavailable
 from atom.entrypoints.openai.ids import new_completion_id
 from atom.entrypoints.openai.limits import check_token_ids
 from atom.entrypoints.openai.metrics import CONTENT_TYPE
-from atom.model_engine.messages import EngineRequest
+from atom.model_engine.messages import EngineCallError, EngineRequest
 from atom.model_engine.token_stream import EngineDeadError
 from atom.sampling_params import SamplingParams
 
@@ -87,9 +97,29 @@ async def get_mtp_stats(serving: ServingContext, call: Request, body: None) -> R
     )
 
 
-async def refuse_profile(serving: ServingContext, call: Request, body: None) -> Response:
-    """Both profiler endpoints, until the engine has a profiler."""
-    raise bad_request("The profiler is not part of this version of the server; nothing was started or stopped.")
+async def start_profile(serving: ServingContext, call: Request, body: None) -> Response:
+    """Begin a trace."""
+    await _call_profiler(serving, "start_profile")
+    return _json(ProfileResponse(message="The profiler is running."))
+
+
+async def stop_profile(serving: ServingContext, call: Request, body: None) -> Response:
+    """End the trace and write it; the answer comes when the files are there."""
+    traces = msgspec.convert(await _call_profiler(serving, "stop_profile"), list[ProfileTrace])
+    return _json(ProfileResponse(message="The profiler has stopped; its traces are written.", traces=traces))
+
+
+async def _call_profiler(serving: ServingContext, name: str) -> Any:
+    seconds = envs.ATOM_PROFILER_TIMEOUT
+    try:
+        async with asyncio.timeout(seconds):
+            return await serving.engine.call(name)
+    except TimeoutError:
+        raise profiler_timeout(seconds) from None
+    except EngineCallError as error:
+        raise profiler_refused(str(error), error.code) from None
+    except EngineDeadError:
+        raise unavailable("The engine has stopped.", "engine_dead") from None
 
 
 async def tokenize(serving: ServingContext, call: Request, body: TokenizeRequest) -> Response:
@@ -130,8 +160,8 @@ HANDLERS: dict[str, Handler] = {
     "getMetrics": get_metrics,
     "headMetrics": get_metrics,
     "getMtpStats": get_mtp_stats,
-    "startProfile": refuse_profile,
-    "stopProfile": refuse_profile,
+    "startProfile": start_profile,
+    "stopProfile": stop_profile,
     "tokenize": tokenize,
     "detokenize": detokenize,
     "getTokenizerInfo": get_tokenizer_info,

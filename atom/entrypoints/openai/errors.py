@@ -155,7 +155,7 @@ def profiler_timeout(seconds: float) -> ApiError:
     """504: the engine is still at it, and goes on."""
     return ApiError(
         504,
-        f"The profiler has taken longer than {seconds:g} s (ATOM_PROFILER_TIMEOUT). It goes on, and so does the engine.",
+        f"The profiler takes longer than {seconds:g} s (ATOM_PROFILER_TIMEOUT). It goes on, and so does the engine.",
         type="server_error",
         code="profiler_timeout",
     )

@@ -14,8 +14,14 @@ from typing import Any
 
 from atom.entrypoints.scripted.script import Script
 from atom.entrypoints.scripted.tokens import ScriptedTokenizer
-from atom.model_engine.engine_client import EngineCallError
-from atom.model_engine.messages import EngineInfo, EngineRequest, EngineStats, TokenDelta, TokenLogprobs
+from atom.model_engine.messages import (
+    EngineCallError,
+    EngineInfo,
+    EngineRequest,
+    EngineStats,
+    TokenDelta,
+    TokenLogprobs,
+)
 from atom.model_engine.token_stream import EngineDeadError
 
 # The script of the HTTP request that is being answered, where one was chosen by name.
@@ -93,7 +99,9 @@ class ScriptedEngineClient:
             self._running[request_id] = True
 
     async def call(self, name: str, **arguments: str | int | float | bool | None) -> Any:
-        """No operation exists."""
+        """No operation exists, profiling among them."""
+        if name in ("start_profile", "stop_profile"):
+            raise EngineCallError("the scripted engine has no profiler", "profiler_disabled")
         raise EngineCallError(f"the scripted engine has no operation {name!r}")
 
     async def shutdown(self, drain_timeout: float = 0.0) -> None:
