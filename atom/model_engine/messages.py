@@ -43,6 +43,14 @@ class UtilityCall(msgspec.Struct, frozen=True, tag="call"):
     arguments: dict[str, str | int | float | bool | None] = {}
 
 
+class EngineCallError(RuntimeError):
+    """A UtilityCall that failed in the engine, which goes on. `code` tells refusals apart, "" is any other failure."""
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
     """Stop the engine process. With `drain_timeout` > 0 running sequences may finish for so many seconds."""
 
@@ -135,11 +143,12 @@ class StepOutput(msgspec.Struct, frozen=True, tag="step"):
 
 
 class UtilityReply(msgspec.Struct, frozen=True, tag="reply"):
-    """Answer of a UtilityCall: `result` is JSON text, or `error` says why there is none."""
+    """Answer of a UtilityCall: `result` is JSON text, or `error` says why there is none, `code` as EngineCallError."""
 
     call_id: int
     result: str | None = None
     error: str | None = None
+    code: str = ""
 
 
 class EngineDead(msgspec.Struct, frozen=True, tag="dead"):
