@@ -12,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from atom.entrypoints.openai.tool_parser.registry import UnknownFormatError
 from conformance.chunking import all_chunkings
 from conformance.corpus import CorpusError, load_corpus
 from conformance.corpus_run import CorpusRow, corpus_table, run_corpus
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         is_suite_wanted = options.corpus is None or options.with_suite
         results = _run_suite(options.format, profile, options.seed, options.jobs) if is_suite_wanted else []
         corpus = _run_vectors(options.corpus, options.format, options.seed) if options.corpus else []
-    except CorpusError as error:
+    except (CorpusError, UnknownFormatError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2
     report = Report(

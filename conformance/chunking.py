@@ -11,10 +11,11 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from itertools import pairwise
 
 from tokenizers import Tokenizer
+
+from atom import builtin_model
 
 PIECE_SIZES = (1, 3, 7, 16)
 
@@ -64,7 +65,7 @@ def at_offsets(offsets: Iterable[int]) -> Chunking:
 @lru_cache(maxsize=1)
 def shipped_tokenizer() -> Tokenizer:
     """The tokenizer of the model that ships with the package."""
-    return Tokenizer.from_str(files("atom").joinpath("builtin_model/tokenizer.json").read_text(encoding="utf-8"))
+    return Tokenizer.from_file(str(builtin_model.resolve(builtin_model.NAME).path / "tokenizer.json"))
 
 
 def at_tokens() -> Chunking:

@@ -180,14 +180,19 @@ def parsed_arguments(call: Call) -> dict[str, object]:
 
 
 def compact_json(text: str) -> str:
-    """The compact spelling of JSON `text`: no loose white space, no needless escapes, numbers as they were spelled."""
+    """The compact spelling of JSON `text`: no loose white space, no needless escapes, numbers as they were spelled.
+
+    Half of a surrogate pair stays escaped, since it can't be sent as UTF-8.
+    """
     begin, end = "\ud900", "\ud901"  # lone surrogates around numbers, which pass through as strings
 
     def keep(number: str) -> str:
         return f"{begin}{number}{end}"
 
     value = json.loads(text, parse_int=keep, parse_float=keep)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace(f'"{begin}', "").replace(f'{end}"', "")
+    compact = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    compact = compact.replace(f'"{begin}', "").replace(f'{end}"', "")
+    return "".join(f"\\u{ord(one):04x}" if "\ud800" <= one <= "\udfff" else one for one in compact)
 
 
 def first_missing(wanted: str, got: str) -> int | None:

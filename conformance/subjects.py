@@ -13,6 +13,7 @@ from atom_spec.dialects import DIALECTS, ReasoningDialect
 from atom_spec.formats import FORMATS, FormatSpec
 
 from atom.entrypoints.openai.pipeline import TextStages
+from atom.entrypoints.openai.tool_parser.registry import get_format
 from atom.entrypoints.openai.tool_parser.stream import Tool
 from conformance.case import Request
 from conformance.corpus import Vector
@@ -72,8 +73,8 @@ def dialects_of(spec: FormatSpec, variant: str | None = None) -> tuple[Reasoning
 
 
 def open_vector(vector: Vector) -> Reader:
-    """A fresh reader for a recorded vector, with its variant's first dialect."""
-    spec = FORMATS[vector.format]
+    """A fresh reader for a recorded vector, with its variant's first dialect. Raises UnknownFormatError."""
+    spec = get_format(vector.format)
     dialects = dialects_of(spec, vector.variant)
     request = Request(
         tools=vector.tools, begins_inside=vector.starts_in_reasoning, dialect=dialects[0].name if dialects else None

@@ -15,7 +15,7 @@ from conformance.subjects import all_subjects
 from conformance.suite import run_subject
 
 ROOT = Path(__file__).parents[2]
-QUICK = Profile("quick", num_cases=60, num_truncated=4, num_characters=2_000)
+QUICK = Profile("quick", num_cases=80, num_truncated=4, num_characters=2_000)
 TAGGED = r"""
 name: lantern
 title: A made-up tagged format

@@ -111,6 +111,7 @@ def test_an_error_of_the_reader_is_a_breach() -> None:
         ('{ "a" : [1.50, 1e2, -0] }', '{"a":[1.50,1e2,-0]}'),
         ('{"a":"\\u00e9\\u0001"}', '{"a":"é\\u0001"}'),
         ('{"a":1,"a":2}', '{"a":2}'),
+        ('{"a":"\\ud83c"}', '{"a":"\\ud83c"}'),
     ],
 )
 def test_compact_json_keeps_numbers_as_they_were_spelled(text: str, compact: str) -> None:
