@@ -83,12 +83,14 @@ class Tokenizer:
         add_special_tokens: the tokenizer's own beginning, but never a second beginning-of-sequence token where the text
         spells one, and no end-of-sequence token: what is encoded here is always continued.
         """
-        ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
+        # Not `encode`: that one holds the GIL to the end, so that a thread which tokenizes megabytes stops all others.
+        (encoding,) = self._backend.encode_batch_fast([text], add_special_tokens=False)
+        ids: list[int] = encoding.ids
         return self._begin(ids) if add_special_tokens else ids
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[list[int]]:
         """`encode` of each text, in parallel."""
-        all_ids = [encoding.ids for encoding in self._backend.encode_batch(list(texts), add_special_tokens=False)]
+        all_ids = [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts), add_special_tokens=False)]
         return [self._begin(ids) for ids in all_ids] if add_special_tokens else all_ids
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,23 @@ def test_encode_in_many_threads() -> None:
     alone = [tokenizer.encode(text) for text in texts]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(tokenizer.encode, texts)) == alone
+
+
+def test_other_threads_run_while_a_long_text_is_encoded() -> None:
+    tokenizer = Tokenizer(vocabularies.byte_level())
+    started, num_turns = threading.Event(), 0
+
+    def encode() -> None:
+        started.set()
+        tokenizer.encode("word " * 200_000)
+
+    thread = threading.Thread(target=encode)
+    thread.start()
+    started.wait()
+    while thread.is_alive():
+        num_turns += 1
+        time.sleep(0.001)
+    assert num_turns >= 10
 
 
 def test_chat_template_is_handed_out(tmp_path: Path) -> None:
