@@ -157,14 +157,35 @@ def script(name: str, **more: str) -> dict[str, str]:
 
 
 def error_of(response: httpx.Response, status: int = 400) -> dict[str, Any]:
-    """The error object of a response that must have this status and the API's shape."""
+    """The error object of a response that must have this status and the shape of the API that its path belongs to."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
     body = response.json()
-    assert set(body) == {"error"} and set(body["error"]) == {"message", "type", "param", "code"}, body
+    if response.url.path.startswith("/v1/messages"):
+        assert set(body) == {"type", "error", "request_id"} and body["type"] == "error", body
+        assert set(body["error"]) == {"type", "message"}, body
+        assert body["request_id"] == response.headers["request-id"] == response.headers["x-request-id"]
+    else:
+        assert set(body) == {"error"} and set(body["error"]) == {"message", "type", "param", "code"}, body
     assert body["error"]["message"] and "Traceback" not in response.text
     error: dict[str, Any] = body["error"]
     return error
+
+
+def named_events(response: httpx.Response) -> list[tuple[str, Any]]:
+    """Name and data of every event of a stream of named events, in order; comments are left out. Checks the framing."""
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.text.endswith("\n\n"), response.text[-80:]
+    events = []
+    for event in response.text[:-2].split("\n\n"):
+        if event.startswith(":"):
+            continue
+        name, data = event.split("\n")
+        assert name.startswith("event: ") and data.startswith("data: "), event
+        events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+        assert events[-1][1]["type"] == events[-1][0]
+    return events
 
 
 def _wait_until_up(server: LiveServer) -> None:

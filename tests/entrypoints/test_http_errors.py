@@ -73,11 +73,7 @@ def test_no_such_path(server: LiveServer, path: str) -> None:
 
 
 def test_messages_errors_have_the_other_shape(server: LiveServer) -> None:
-    response = server.post("/v1/messages/nothing", {})
-    assert response.status_code == 404
-    body = response.json()
-    assert body["type"] == "error" and body["error"]["type"] == "not_found_error" and body["error"]["message"]
-    assert body["request_id"] == response.headers["request-id"] == response.headers["x-request-id"]
+    assert error_of(server.post("/v1/messages/nothing", {}), 404)["type"] == "not_found_error"
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
@@ -87,7 +83,7 @@ def test_wrong_methods_say_which_are_right(server: LiveServer, route: object) ->
     allowed = declared | ({"HEAD"} if "GET" in declared else set())
     for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"} - allowed:
         response = server.client.request(method, path)
-        assert error_of(response, 405)["code"] == "method_not_allowed"
+        assert f"{method} is not allowed" in error_of(response, 405)["message"]
         assert set(response.headers["allow"].split(", ")) == allowed
 
 

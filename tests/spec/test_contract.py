@@ -11,7 +11,7 @@ import jsonschema
 import msgspec
 import pytest
 import yaml
-from atom_spec import openai, ops
+from atom_spec import anthropic, openai, ops
 from atom_spec.metrics import METRICS
 from atom_spec.routes import ROUTES
 
@@ -40,7 +40,11 @@ def test_every_operation_has_one_route() -> None:
     assert {(route.method, route.path) for route in ROUTES} == declared
     assert len({route.operation_id for route in ROUTES}) == len(ROUTES)
     assert [route.path for route in ROUTES if not route.auth] == ["/health"]
-    assert [route.path for route in ROUTES if route.streams] == ["/v1/chat/completions", "/v1/completions"]
+    assert [route.path for route in ROUTES if route.streams] == [
+        "/v1/chat/completions",
+        "/v1/completions",
+        "/v1/messages",
+    ]
     for route in ROUTES:
         if route.request is not None:
             assert hasattr(importlib.import_module(f"atom_spec.{route.module}"), route.request)
@@ -134,7 +138,10 @@ def test_event_schemas_tell_good_events_from_bad_ones() -> None:
 def test_what_the_contract_forbids_the_structs_forbid() -> None:
     closed = {name for name, schema in SCHEMAS.items() if schema.get("additionalProperties") is False}
     structs = [
-        value for value in vars(openai).values() if isinstance(value, type) and issubclass(value, msgspec.Struct)
+        value
+        for module in (openai, anthropic)
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, msgspec.Struct)
     ]
     assert {s.__name__ for s in structs if s.__struct_config__.forbid_unknown_fields} == closed
     assert closed == {
@@ -144,6 +151,11 @@ def test_what_the_contract_forbids_the_structs_forbid() -> None:
         "JsonObjectFormat",
         "JsonSchemaFormat",
         "JsonSchemaSpec",
+        "AutoToolChoice",
+        "AnyToolChoice",
+        "OneToolChoice",
+        "NoToolChoice",
+        "OutputFormat",
     }
 
 

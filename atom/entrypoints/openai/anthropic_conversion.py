@@ -23,7 +23,7 @@ Request = spec.MessagesRequest | spec.CountTokensRequest
 _BILLING = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
 _ERROR = "Error: "
 # OpenAI's words for the choices that can be met without a grammar.
-_CHOICES = {spec.AutoToolChoice: "auto", spec.NoToolChoice: "none"}
+_CHOICES: dict[type, str] = {spec.AutoToolChoice: "auto", spec.NoToolChoice: "none"}
 
 
 def anthropic_conversation(request: Request) -> Conversation:

@@ -67,9 +67,10 @@ class BlockStream:
 
     def finish(self) -> list[BlockEvent]:
         """The answer has ended. One without any block gets an empty text."""
-        if not self._num_blocks:
-            self._ensure_open(TextBlock(text=""))
         self._close()
+        if not self._num_blocks:
+            self._start(TextBlock(text=""))
+            self._stop()
         return self._take()
 
     def _think(self, text: str) -> None:

@@ -75,7 +75,7 @@ class SseWriter:
         self._ticker: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
         self._keep_alive_frame = KEEP_ALIVE
-        self._error_frame = openai_error
+        self._error_frame: Callable[[ApiError, str], bytes] = openai_error
         self.started = False
 
     async def __aenter__(self) -> SseWriter:
