@@ -17,6 +17,7 @@ from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial
 from atom.entrypoints.openai.tool_parser.tables import GrammarTables
 
 SPACE = re.compile(r"\s*")
+_MAX_REPEATS = 4
 
 
 class Outcome(Enum):
@@ -49,10 +50,7 @@ class Body(Protocol):
 
 
 class Region:
-    """One region being read. `mark`: where in the current text the undecided part begins, kept up by the reader.
-
-    resume: how many characters from the region's start on are released when it is rejected.
-    """
+    """One region being read. `mark`: where in the current text the undecided part begins, kept up by the reader."""
 
     def __init__(self, tables: GrammarTables, output: CallOutput, new_body: BodyFactory, opener: str) -> None:
         self.tables = tables
@@ -60,13 +58,13 @@ class Region:
         self.outcome = Outcome.OPEN
         self.fate: Fate | None = None
         self.mark = 0
-        self.resume = len(opener)
         self.is_wrapped = False
         self.was_cut = False
         self.num_calls = 0
         self.body: Body | None = None
         self._new_body = new_body
         self._raw: list[str] = []
+        self._num_repeats = 0
         self._space = 0
         self._last: Fate | None = None
         self._state = self._opening if opener else self._before_call
@@ -80,6 +78,11 @@ class Region:
     def is_settled(self) -> bool:
         """Whether the text being read is no text of the answer, and no longer needed as it was written."""
         return self.fate is not None and self.fate is not Fate.RELEASE and self.body is not None
+
+    @property
+    def _may_repeat(self) -> bool:
+        """Whether another opener of a wrapper is let pass; a few are, so that a row of them costs no more than that."""
+        return self.is_wrapped and not self.num_calls and self._num_repeats < _MAX_REPEATS
 
     @property
     def has_dropped(self) -> bool:
@@ -151,13 +154,9 @@ class Region:
                 self.body, position = body
                 self._state = self._in_call
                 return position
-            wrapper = (
-                self.tables.wrapper.match(text, position, at_end)
-                if body is None and self.is_wrapped and not self.num_calls
-                else None
-            )
+            wrapper = self.tables.wrapper.match(text, position, at_end) if body is None and self._may_repeat else None
             if isinstance(wrapper, Matched):
-                self.resume = sum(map(len, self._raw)) + wrapper.end - self.mark
+                self._num_repeats += 1
                 return wrapper.end
             if body is None and not isinstance(wrapper, Partial):
                 return self._no_call(text, position, at_end)

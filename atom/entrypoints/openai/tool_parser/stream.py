@@ -207,8 +207,8 @@ class _TextReader:
         elif self._candidates:
             self._enter(self._candidates.pop(0), position)
         else:
-            self.output.content(text[position : position + region.resume])
-            position += region.resume
+            self.output.content(self._opener)
+            position += len(self._opener)
             if not self._opener:
                 self._is_at_start = False
         return text, position
