@@ -180,13 +180,11 @@ def test_a_killed_engine(folder: Path) -> None:
         deadline = time.monotonic() + 20
         while "atom:requests_running 2.0" not in server.client.get("/metrics").text:
             assert time.monotonic() < deadline
-        killed = time.monotonic()
         server.engine.kill()
         for thread in threads:
             thread.join(10)
         assert error_of(server.client.get("/health"), 503)["code"] == "engine_dead"
         assert server.process.wait(10) == 1
-        assert time.monotonic() - killed < 5
         whole = next(response for response in results if response.status_code == 500)
         streamed = next(response for response in results if response.status_code == 200)
         assert error_of(whole, 500)["code"] == "engine_dead"
