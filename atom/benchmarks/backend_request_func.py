@@ -83,7 +83,7 @@ RequestFunc = Callable[..., Awaitable[RequestFuncOutput]]
 """(RequestFuncInput, ProgressBar | None = None, ClientSession | None = None) -> RequestFuncOutput."""
 
 
-class _Recorder:
+class StreamRecorder:
     """Frames of one stream, as they come in, into one RequestFuncOutput."""
 
     def __init__(self, output: RequestFuncOutput) -> None:
@@ -146,7 +146,7 @@ async def _send(
             return await _send(request, body, read, pbar, own_session, streamed=streamed, has_end_mark=has_end_mark)
     aiohttp = need("aiohttp", "the serving benchmark")
     output = RequestFuncOutput(prompt_len=request.prompt_len, streamed=streamed)
-    recorder = _Recorder(output)
+    recorder = StreamRecorder(output)
     recorder.is_complete = not has_end_mark
     data = msgspec.json.encode({**body, **(request.extra_body or {})})
     output.start_time = clock()
@@ -173,7 +173,7 @@ async def _send(
     return output
 
 
-def _take_events(events: list[bytes], read: Callable[[bytes], Piece], recorder: _Recorder, now: float) -> None:
+def _take_events(events: list[bytes], read: Callable[[bytes], Piece], recorder: StreamRecorder, now: float) -> None:
     for data in events:
         if data == b"[DONE]":
             recorder.is_complete = True

@@ -67,6 +67,16 @@ class _Target:
         return await ASYNC_REQUEST_FUNCS[options.backend](request_input, pbar, self.session)
 
 
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What came back. start: reading of the clock when the load began. outputs: one a request. duration: seconds."""
+
+    start: float
+    outputs: list[RequestFuncOutput]
+    duration: float
+    speculation: Speculation | None
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point. Exits with 2 for flags that can not be run, with 1 where nothing could be measured."""
     options = parse_flags(argv, PROG, "Measure a running server.")
@@ -102,10 +112,11 @@ def run_benchmark(options: argparse.Namespace) -> Run:
     warmups += requests[: options.num_warmups - len(warmups)]
     _print_plan(options, model, len(requests))
     date = time.strftime("%Y%m%d-%H%M%S")
-    start, outputs, duration, speculation = run_async(_measure(options, model, requests, warmups))
+    measured = run_async(measure(options, model, requests, warmups))
+    outputs = measured.outputs
     num_recounted = count_output_tokens(outputs, lambda text: len(writer.tokenizer.encode(text, False)))
-    metrics = calculate_metrics(outputs, duration, options.metric_percentiles, dict(options.goodput))
-    run = Run(date, model, tokenizer, start, requests, outputs, metrics, speculation, num_recounted)
+    metrics = calculate_metrics(outputs, measured.duration, options.metric_percentiles, dict(options.goodput))
+    run = Run(date, model, tokenizer, measured.start, requests, outputs, metrics, measured.speculation, num_recounted)
     print(format_report(run, options), flush=True)
     _write_files(run, options)
     return run
@@ -130,10 +141,10 @@ async def _first_model(url: str) -> str:
         raise ServerCallError(f"{url}/v1/models lists no model; give --model") from None
 
 
-async def _measure(
+async def measure(
     options: argparse.Namespace, model: str, requests: Sequence[SampleRequest], warmups: Sequence[SampleRequest]
-) -> tuple[float, list[RequestFuncOutput], float, Speculation | None]:
-    """Warm up, then send the load: the clock at its start, the outputs, seconds, and the acceptance of drafts."""
+) -> Measurement:
+    """Warm up, then send the load. Raises ServerCallError where the profiler does not start."""
     url = base_url(options)
     times = arrival_times(len(requests), options.request_rate, options.burstiness, options.seed)
     async with open_session() as session:
@@ -152,7 +163,7 @@ async def _measure(
             gc.unfreeze()
         if options.profile:
             await _stop_profile(session, url)
-        return start, outputs, duration, speculation_between(before, await _counters(session, url))
+        return Measurement(start, outputs, duration, speculation_between(before, await _counters(session, url)))
 
 
 async def _warm_up(target: _Target, warmups: Sequence[SampleRequest]) -> None:

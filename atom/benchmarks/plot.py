@@ -42,10 +42,7 @@ def write_plots(run: Run, options: Namespace, result_path: Path) -> list[Path]:
 
 def html_page(title: str, text: str, images: Sequence[Path]) -> str:
     """A page that needs no other file: the text and the images."""
-    pictures = "\n".join(
-        f'<img alt="{html.escape(image.name)}" src="data:image/png;base64,{base64.b64encode(image.read_bytes()).decode()}">'
-        for image in images
-    )
+    pictures = "\n".join(map(_inline_image, images))
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -60,6 +57,11 @@ def html_page(title: str, text: str, images: Sequence[Path]) -> str:
 </body>
 </html>
 """
+
+
+def _inline_image(path: Path) -> str:
+    data = base64.b64encode(path.read_bytes()).decode()
+    return f'<img alt="{html.escape(path.name)}" src="data:image/png;base64,{data}">'
 
 
 def latency_figure(outputs: Sequence[RequestFuncOutput]) -> Any:
@@ -125,6 +127,4 @@ def token_times(outputs: Sequence[RequestFuncOutput], start: float) -> tuple[np.
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure that needs no display; sizes are inches."""
-    need("matplotlib", "plotting")
-    figure = need("matplotlib.figure", "plotting").Figure(figsize=(width, height), layout="constrained")
-    return figure
+    return need("matplotlib.figure", "plotting").Figure(figsize=(width, height), layout="constrained")

@@ -60,7 +60,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if own.compare:
         if rest or own.concurrencies or own.request_rates:
             parser.error("--compare takes two folders and nothing else")
-        print(comparison_table(*(read_results(Path(folder)) for folder in own.compare)))
+        try:
+            print(comparison_table(*(read_results(Path(folder)) for folder in own.compare)))
+        except ValueError as error:
+            sys.exit(f"{PROG}: {error}")
         return
     if bool(own.concurrencies) == bool(own.request_rates):
         parser.error("give --concurrencies or --request-rates, or --compare with two folders")
@@ -105,14 +108,14 @@ def run_sweep(own: argparse.Namespace, options: argparse.Namespace) -> list[Resu
 
 
 def read_results(folder: Path) -> list[Result]:
-    """The results in a folder, by load. Raises SystemExit for a folder without one."""
+    """The results in a folder, by load. Raises ValueError for a folder without one."""
     results = []
     for path in sorted(folder.glob("*.json")):
         value = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(value, dict) and "request_throughput" in value:
             results.append(value)
     if not results:
-        sys.exit(f"{PROG}: {folder} holds no result of a serving benchmark")
+        raise ValueError(f"{folder} holds no result of a serving benchmark")
     return sorted(results, key=_load_key)
 
 
@@ -170,7 +173,7 @@ def _sweep_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROG,
         allow_abbrev=False,
-        description="Run the serving benchmark several times. Every other flag is one of atom.benchmarks.benchmark_serving.",
+        description="Several runs of atom.benchmarks.benchmark_serving, whose flags all work here.",
     )
     parser.add_argument("--concurrencies", nargs="+", type=positive_int, help="bounds on requests in flight, in turn")
     parser.add_argument(

@@ -1,0 +1,46 @@
+"""Running the benchmark against a scripted server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atom.benchmarks.benchmark_serving import main
+from tests.benchmarks.sse_server import Script, SSEServer
+
+pytest.importorskip("aiohttp", reason="comes with the bench extra")
+
+Serve = Callable[..., SSEServer]
+Bench = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """serve(script, ...) starts a server: the n-th request gets the n-th script, the last one again and again."""
+    with ExitStack() as stack:
+
+        def start(*scripts: Script, by_request: Callable[[int, dict[str, Any]], Script] | None = None) -> SSEServer:
+            choose = by_request or (lambda n, body: scripts[min(n, len(scripts) - 1)])
+            return stack.enter_context(SSEServer(choose))
+
+        yield start
+
+
+@pytest.fixture
+def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Bench:
+    """bench(server, *flags) runs the command and gives the result file's content, and what was printed as `printed`."""
+
+    def run(server: SSEServer, *flags: str) -> dict[str, Any]:
+        defaults = ["--model", "atom-tiny", "--dataset-name", "random", "--random-input-len", "8"]
+        places = ["--base-url", server.url, "--result-dir", str(tmp_path), "--result-filename", "result.json"]
+        load = ["--num-prompts", "1", "--num-warmups", "0", "--disable-tqdm", "--save-detailed"]
+        main([*defaults, *places, *load, *flags])
+        result: dict[str, Any] = json.loads((tmp_path / "result.json").read_text())
+        return {**result, "printed": capsys.readouterr().out}
+
+    return run
