@@ -57,7 +57,7 @@ def _decide(draw: st.DrawFn, subject: Subject, scenario: Scenario) -> Draft:
         suppress_calls=scenario.is_suppressed,
         dialect=dialect.name if dialect else None,
         begins_inside=can_begin_inside and draw(st.booleans()),
-        num_earlier_calls=draw(st.sampled_from((0, 0, 3))),
+        num_earlier_calls=draw(st.sampled_from((0, 0, 9))),
     )
     sheet = Sheet(spec.writing_of(variant) if spec else None, dialect, begins_inside=request.begins_inside)
     return Draft(subject, scenario, request, dialect, variant, tools, sheet, draw(st.booleans()))

@@ -75,7 +75,7 @@ def draw_section(draw: st.DrawFn, draft: Draft, form: Form) -> DrawnSection:
     calls: list[DrawnCall] = []
     for index in range(first, first + (draw(st.integers(1, 3)) if form.many_calls else 1)):
         call = _call(draw, draft, form)
-        calls.append(DrawnCall(call.name, call.arguments, wire_id(writing, call, index)))
+        calls.append(DrawnCall(call.name, call.arguments, wire_id(writing, form, call, index)))
     first_written = draft.sheet.num_calls if draft.is_counting_anew else first
     section = write_section(writing, form, calls, spelling, first_written)
     declared = [call.name in draft.request.declared for call in calls]

@@ -62,9 +62,16 @@ def write_section(
     return Section(section.text, tuple(text.strip() for text, _ in written), due if is_early else None)
 
 
-def wire_id(writing: Writing, call: DrawnCall, index: int) -> str | None:
-    """The id that the format's wire carries for the call at `index`; None where ids are made up on arrival."""
-    return fill(writing.id, {"name": call.name, "index": str(index + writing.index_base)}).text if writing.id else None
+def wire_id(writing: Writing, form: Form, call: DrawnCall, index: int) -> str | None:
+    """The id that the wire carries for the call at `index`; None where ids, or this form's indices, are made up on
+    arrival.
+    """
+    is_numbered = "{index" in form.call or "{id" in form.call
+    return _id(writing, call, index) if writing.id and is_numbered else None
+
+
+def _id(writing: Writing, call: DrawnCall, index: int) -> str:
+    return fill(writing.id, {"name": call.name, "index": str(index + writing.index_base)}).text
 
 
 def begin_call(form: Form, name: str) -> str:
@@ -90,7 +97,7 @@ def _write_call(
         "arguments": body,
         "json": body,
         "index": str(index + writing.index_base),
-        "id": wire_id(writing, call, index) or f"mark{index:05}",
+        "id": _id(writing, call, index) if writing.id else f"mark{index:05}",
         "ws": spelling.ws,
     }
     filled = fill(template, holes)

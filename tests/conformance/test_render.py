@@ -92,8 +92,12 @@ def test_values(value: object, spelling: Spelling, text: str) -> None:
 
 
 def test_ids_count_from_the_formats_base() -> None:
-    assert wire_id(WRITING, CALL, 4) == "f:5"
-    assert wire_id(replace(WRITING, id=""), CALL, 4) is None
+    assert wire_id(WRITING, FORM, CALL, 4) == "f:5"
+
+
+def test_a_wire_without_an_index_or_a_format_without_ids_carries_none() -> None:
+    assert wire_id(WRITING, replace(FORM, call="<{name}>{arguments}"), CALL, 4) is None
+    assert wire_id(replace(WRITING, id=""), FORM, CALL, 4) is None
 
 
 def test_a_begun_call_ends_with_its_name() -> None:
