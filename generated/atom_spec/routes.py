@@ -66,6 +66,16 @@ ROUTES: tuple[Route, ...] = (
         module="anthropic",
         statuses=(200, 400, 401, 404, 405, 413, 415, 500, 503),
     ),
+    Route(
+        "POST",
+        "/v1/responses",
+        "createResponse",
+        "responses",
+        request="ResponsesRequest",
+        module="responses",
+        streams=True,
+        statuses=(200, 400, 401, 404, 405, 413, 415, 429, 500, 503),
+    ),
     Route("GET", "/v1/models", "listModels", "models", statuses=(200, 401, 405, 500)),
     Route("GET", "/v1/models/{model}", "retrieveModel", "models", statuses=(200, 400, 401, 404, 405, 500)),
     Route(

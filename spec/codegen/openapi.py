@@ -24,6 +24,7 @@ _DOCSTRINGS = {
     "openai": "Requests and answers of the OpenAI endpoints, as msgspec structs.",
     "ops": "Requests and answers of the operations and tokenizer endpoints, as msgspec structs.",
     "anthropic": "Requests and answers of the Anthropic endpoints, as msgspec structs.",
+    "responses": "Requests and answers of OpenAI's Responses endpoint, as msgspec structs.",
 }
 
 _ROUTE = '''

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route as HttpRoute
 
-from atom.entrypoints.openai import admin, chat, completions, messages, pages
+from atom.entrypoints.openai import admin, chat, completions, messages, pages, responses
 from atom.entrypoints.openai import models as model_list
 from atom.entrypoints.openai.endpoint import Endpoint, Handler, Operation
 from atom.entrypoints.openai.middleware import Cors, EnvelopeMiddleware, http_exception, unexpected_error
@@ -26,6 +26,7 @@ HANDLERS: dict[str, Handler] = {
     **chat.HANDLERS,
     **completions.HANDLERS,
     **messages.HANDLERS,
+    **responses.HANDLERS,
     **model_list.HANDLERS,
     **admin.HANDLERS,
     **pages.HANDLERS,

@@ -26,6 +26,16 @@ def new_message_id() -> str:
     return "msg_" + secrets.token_hex(16)
 
 
+def new_response_id() -> str:
+    """Id of one answer of /v1/responses."""
+    return "resp_" + secrets.token_hex(16)
+
+
+def new_item_id(kind: str) -> str:
+    """Id of one output item of a response; `kind` is what it begins with."""
+    return f"{kind}_{secrets.token_hex(16)}"
+
+
 def request_id_for(client_id: str | None) -> str:
     """The client's `x-request-id` when it is short printable ASCII without blanks, else a fresh id."""
     if client_id is not None and _CLIENT_ID.fullmatch(client_id):

@@ -63,15 +63,15 @@ def encode_prompt(
     return tokenizer.encode(text, add_special_tokens)
 
 
-def asked_max_tokens(request: Any) -> int:
+def asked_max_tokens(request: Any, default: int = DEFAULT_MAX_TOKENS) -> int:
     """How many tokens the request asks for; max_completion_tokens wins. Raises ApiError 400 when beyond reason."""
-    for name in ("max_completion_tokens", "max_tokens"):
+    for name in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
         asked = getattr(request, name, None)
         if asked is not None:
             if asked > MOST_MAX_TOKENS:
                 raise bad_request(f"{name} must be at most {MOST_MAX_TOKENS}, got {asked}", name)
             return int(asked)
-    return DEFAULT_MAX_TOKENS
+    return default
 
 
 def sampling_params(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from atom_spec.openai import ChatCompletionRequest, CompletionRequest
+from atom_spec.responses import ResponsesRequest
 
 MAX_PROMPTS = 1024
 
@@ -49,6 +50,16 @@ def _check_completion(request: CompletionRequest) -> None:
     _check_logit_bias(request.logit_bias)
 
 
+def _check_response(request: ResponsesRequest) -> None:
+    if request.previous_response_id is not None:
+        why = "this server keeps no responses; send the whole conversation as input"
+        raise RuleError(f"previous_response_id is not supported: {why}", "previous_response_id")
+    if request.background:
+        raise RuleError("background is not supported: nothing is kept that could be asked for later", "background")
+    if request.truncation not in (None, "disabled"):
+        raise RuleError("truncation must be 'disabled': nothing is ever cut from a prompt", "truncation")
+
+
 def _check_logit_bias(logit_bias: dict[str, float] | None) -> None:
     for key in logit_bias or ():
         if not (key.isascii() and key.isdigit() and len(key) <= 9):
@@ -58,4 +69,5 @@ def _check_logit_bias(logit_bias: dict[str, float] | None) -> None:
 _RULES: dict[type, Callable[[Any], None]] = {
     ChatCompletionRequest: _check_chat,
     CompletionRequest: _check_completion,
+    ResponsesRequest: _check_response,
 }
