@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
 
 clock = time.perf_counter
+_JSON = {"Content-Type": "application/json"}
 
 
 class ProgressBar(Protocol):
@@ -151,7 +152,7 @@ async def _send(
     data = msgspec.json.encode({**body, **(request.extra_body or {})})
     output.start_time = clock()
     try:
-        async with session.post(request.api_url, data=data) as response:
+        async with session.post(request.api_url, data=data, headers=_JSON) as response:
             if response.status != 200:
                 output.error = await refusal(response)
             elif streamed:

@@ -63,10 +63,10 @@ def _from_pairs(
     for pair in pairs:
         if pair is None:
             continue
-        prompt, prompt_len = writer.write(pair[0])
-        answer_len = len(writer.tokenizer.encode(pair[1], add_special_tokens=False))
-        if prompt_len >= MIN_TOKENS and (output_len or answer_len >= MIN_TOKENS):
-            yield SampleRequest(prompt, prompt_len, output_len or answer_len)
+        # Of the turns themselves, without a template around them.
+        question_len, answer_len = map(len, writer.tokenizer.encode_batch(pair, add_special_tokens=False))
+        if question_len >= MIN_TOKENS and (output_len or answer_len >= MIN_TOKENS):
+            yield SampleRequest(*writer.write(pair[0]), output_len or answer_len)
 
 
 def burstgpt_requests(options: argparse.Namespace, writer: PromptWriter) -> Iterator[SampleRequest]:

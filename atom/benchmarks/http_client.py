@@ -30,7 +30,7 @@ def open_session() -> ClientSession:
     compressed would hold frames back.
     """
     aiohttp = need("aiohttp", "the serving benchmark")
-    headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
+    headers = {"Accept-Encoding": "identity"}
     api_key = os.environ.get("OPENAI_API_KEY")
     if api_key:
         headers["Authorization"] = f"Bearer {api_key}"

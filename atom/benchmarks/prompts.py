@@ -81,8 +81,20 @@ class RandomText:
         self._overhead = writer.lengths([trial])[0] - len(writer.tokenizer.encode(trial, add_special_tokens=False))
 
     def prefix(self, length: int) -> str:
-        """A text of `length` tokens for all texts to begin with."""
-        return self._cut([self._draw(length, self._generator(0), 0)], [length])[0] if length else ""
+        """A text for all texts to begin with, whose `length` tokens stay the same whatever word follows.
+
+        Where the tokenizer allows none, the last try, which is near it.
+        """
+        generator = self._generator(0)
+        tokenizer = self._writer.tokenizer
+        text = ""
+        for attempt in range(_MAX_ATTEMPTS if length else 0):
+            text = self._cut([self._draw(length, generator, attempt)], [length])[0]
+            ids = tokenizer.encode(text, add_special_tokens=False)
+            longer = tokenizer.encode(self._draw(1, generator, 0, text), add_special_tokens=False)
+            if len(ids) == length and longer[:length] == ids:
+                break
+        return text
 
     def texts(self, lengths: Sequence[int], prefix: str = "", first_index: int = 0) -> list[str]:
         """One text for each length in tokens, with `prefix` and template in it. `first_index`: the first text's i.
@@ -97,7 +109,7 @@ class RandomText:
         for attempt in range(_MAX_ATTEMPTS):
             drawn = [self._draw(wanted[i], generators[i], attempt, prefix) for i in pending]
             for i, text in zip(pending, self._cut(drawn, [wanted[i] for i in pending]), strict=True):
-                texts[i] = text
+                texts[i] = text if text.strip() else self._words[0]
             counted = self._writer.lengths([texts[i] for i in pending])
             wrong = [(i, n) for i, n in zip(pending, counted, strict=True) if n != lengths[i]]
             if not wrong:
@@ -129,18 +141,21 @@ class RandomText:
 
 
 def letter_words(tokenizer: Tokenizer) -> list[str]:
-    """The words in a vocabulary: tokens of ASCII letters alone, of any letters where there are few. No special token.
+    """The words in a vocabulary: tokens of letters alone, no special token among them.
 
-    Raises TokenizerError when there is none.
+    Those that begin with a space, which are one token each in a text, where there are enough; otherwise those of ASCII
+    letters; otherwise all. Raises TokenizerError when there is none.
     """
-    found: dict[str, None] = {}
+    found: dict[str, bool] = {}
     for token_id in range(tokenizer.vocab_size):
         if token_id not in tokenizer.special_ids:
-            word = tokenizer.token_bytes(token_id).decode("utf-8", "replace").strip(" ")
+            text = tokenizer.token_bytes(token_id).decode("utf-8", "replace")
+            word = text.removeprefix(" ")
             if word.isalpha():
-                found[word] = None
+                found[word] = found.get(word, False) or word != text
     ascii_words = [word for word in found if word.isascii()]
-    words = ascii_words if len(ascii_words) >= _ENOUGH_WORDS else list(found)
+    pools = ([word for word in ascii_words if found[word]], ascii_words, list(found))
+    words = next((pool for pool in pools if len(pool) >= _ENOUGH_WORDS), pools[-1])
     if not words:
         raise TokenizerError("the tokenizer has no token of letters: it can not write random prompts")
     return words
