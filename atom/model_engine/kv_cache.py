@@ -29,7 +29,7 @@ _FREE_SHARE = 0.6
 
 
 class CacheSizeError(ValueError):
-    """The cache can not hold one sequence of max_model_len tokens."""
+    """The cache can not hold one sequence of max_model_len tokens, or is larger than the memory that is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,19 @@ def choose_num_blocks(config: Config, size: CacheGeometry, device: torch.device)
             f"one sequence of --max-model-len {config.max_model_len} needs {needed} of KV cache and "
             f"{_show(budget)} is there: give a smaller --max-model-len (at most {fitting} fit) or a larger {flag}"
         )
+    if config.kv_cache_memory is not None:
+        _check_free(num_blocks * size.block_bytes, device)
     return num_blocks
+
+
+def _check_free(num_bytes: int, device: torch.device) -> None:
+    """CacheSizeError for a cache larger than what is free: a CPU's pages are taken as they fill, much too late."""
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
+    if free is not None and num_bytes > free:
+        raise CacheSizeError(
+            f"the KV cache would take {_show(num_bytes)} and {_show(free)} of memory is free: give a smaller "
+            "--kv-cache-memory, or a smaller --max-num-seqs"
+        )
 
 
 def allocate(

@@ -53,6 +53,30 @@ def test_the_default_is_bounded_by_what_is_free(config: Config, monkeypatch: pyt
     assert choose_num_blocks(large, SIZE, CPU) == 10**7
 
 
+def test_a_share_of_a_gpu_that_holds_no_context_names_its_flag(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (900_000, 1_000_000))
+    gpu = torch.device("cuda")
+    assert choose_num_blocks(replace(config, gpu_memory_utilization=0.13), SIZE, gpu) == 30
+    for share in (0.109, 0.02):
+        with pytest.raises(
+            CacheSizeError, match=r"--max-model-len 160 needs .*at most \d+ fit.*--gpu-memory-utilization"
+        ):
+            choose_num_blocks(replace(config, gpu_memory_utilization=share), SIZE, gpu)
+
+
+def test_a_cache_larger_than_the_free_memory_is_refused(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = replace(config, kv_cache_memory=30_000)
+    monkeypatch.setattr(kv_cache, "free_memory", lambda: 29_999)
+    with pytest.raises(CacheSizeError, match=r"0\.0 MiB of memory is free.*--kv-cache-memory"):
+        choose_num_blocks(given, SIZE, CPU)
+    for free in (30_000, None):
+        monkeypatch.setattr(kv_cache, "free_memory", lambda free=free: free)
+        assert choose_num_blocks(given, SIZE, CPU) == 30
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (20_000, 10**9))
+    with pytest.raises(CacheSizeError, match="is free"):
+        choose_num_blocks(given, SIZE, torch.device("cuda"))
+
+
 def test_free_memory_is_plausible() -> None:
     found = free_memory()
     if Path("/proc/meminfo").exists():
