@@ -185,6 +185,10 @@ def _rope(raw: Mapping[str, Any], top: _Reader, max_position: int) -> RopeConfig
     theta = read.number("rope_theta", top.number("rope_theta", 10000.0))
     partial = read.number("partial_rotary_factor", top.number("partial_rotary_factor", 1.0))
     if kind == "default":
+        if parameters.get("factor") not in (None, 1, 1.0):
+            logger.warning(
+                "config.json: rope parameters %r name no type, so positions are not scaled", dict(parameters)
+            )
         return RopeConfig(theta=theta, partial_rotary_factor=partial)
     original = _original_max_position(raw, parameters, str(kind), max_position)
     factor = read.optional_number("factor")

@@ -86,6 +86,12 @@ def test_llama3_keeps_its_numbers() -> None:
     assert (rope.factor, rope.low_freq_factor, rope.high_freq_factor, rope.original_max_position) == (8.0, 1.0, 4.0, 64)
 
 
+def test_a_factor_that_no_type_uses_warns(caplog: pytest.LogCaptureFixture) -> None:
+    assert read(rope_scaling={"type": "default", "factor": 1.0}).rope.kind == "default" and not caplog.text
+    assert read(rope_scaling={"factor": 2.0}).rope.kind == "default"
+    assert "positions are not scaled" in caplog.text
+
+
 def test_yarn_without_an_original_length_warns(caplog: pytest.LogCaptureFixture) -> None:
     hf = read(rope_scaling={"type": "yarn", "factor": 2.0})
     assert (hf.rope.original_max_position, hf.max_context) == (256, 512)
