@@ -58,7 +58,7 @@ class Profiler:
     def __init__(self, folder: Path | None, model: str, device: torch.device) -> None:
         """folder: where this worker's traces go, made when it is missing; None refuses every start.
 
-        OSError: the folder can not be made.
+        ValueError: the folder can not be made.
         """
         self._folder = None if folder is None else folder.resolve()
         self._model = model
@@ -71,7 +71,10 @@ class Profiler:
         self._began = 0.0
         self._with_sums = False
         if self._folder is not None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ValueError(f"--torch-profiler-dir: {self._folder} can not be made: {error.strerror}") from None
 
     def start(self) -> None:
         """Begin to record. EngineCallError: without a folder, while recording, or while the last trace is written."""

@@ -48,13 +48,13 @@ class InProcessExecutor(Executor):
 
     def _load(self) -> tuple[EngineInfo, CacheSpace]:
         # torch takes a second to import, and only the worker needs it.
-        from atom.model_engine.model_runner import ModelRunner
+        from atom.model_engine.model_runner import ModelRunner, resolve_device
         from atom.model_engine.profiler import Profiler, worker_folder
 
         config = self._config
-        self._runner = ModelRunner(config)
         folder = worker_folder(config.torch_profiler_dir, config.parallel)
-        self._profiler = Profiler(folder, config.model, self._runner.device)
+        self._profiler = Profiler(folder, config.model, resolve_device(config.device))
+        self._runner = ModelRunner(config)
         self._runner.warm_up()
         info = self._runner.info()
         return info, CacheSpace(info.num_blocks, info.block_size)
