@@ -112,7 +112,7 @@ class JsonOfSchema(Struct, kw_only=True, tag_field="type", tag="json_schema", fo
 
 
 class NamespaceTool(Struct, kw_only=True, tag_field="type", tag="namespace"):
-    """Ignored. Codex offers these to every model."""
+    """Ignored. Codex sends these to every model; the answer's `tools` says what is in force."""
 
     name: str | None = None
 
@@ -355,9 +355,7 @@ class TextOptions(Struct, kw_only=True):
 
 
 class WebSearchTool(Struct, kw_only=True, tag_field="type", tag="web_search"):
-    """Ignored where it may not reach the web, as Codex sends it to every model; refused otherwise."""
-
-    external_web_access: bool | None = None
+    """Ignored. Codex sends it to every model; the answer's `tools` says what is in force."""
 
 
 # What holds for a field that a request leaves out, and that the model's own files do not set.

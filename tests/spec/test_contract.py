@@ -11,7 +11,7 @@ import jsonschema
 import msgspec
 import pytest
 import yaml
-from atom_spec import anthropic, openai, ops
+from atom_spec import anthropic, openai, ops, responses
 from atom_spec.metrics import METRICS
 from atom_spec.routes import ROUTES
 
@@ -44,6 +44,7 @@ def test_every_operation_has_one_route() -> None:
         "/v1/chat/completions",
         "/v1/completions",
         "/v1/messages",
+        "/v1/responses",
     ]
     for route in ROUTES:
         if route.request is not None:
@@ -139,7 +140,7 @@ def test_what_the_contract_forbids_the_structs_forbid() -> None:
     closed = {name for name, schema in SCHEMAS.items() if schema.get("additionalProperties") is False}
     structs = [
         value
-        for module in (openai, anthropic)
+        for module in (openai, anthropic, responses)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, msgspec.Struct)
     ]
@@ -156,6 +157,10 @@ def test_what_the_contract_forbids_the_structs_forbid() -> None:
         "OneToolChoice",
         "NoToolChoice",
         "OutputFormat",
+        "FunctionChoice",
+        "PlainText",
+        "AnyJson",
+        "JsonOfSchema",
     }
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from atom_spec import responses as spec
 
 from atom.entrypoints.openai.conversation import Conversation, EnforcedCall, EnforcedJson, function_tool
-from atom.entrypoints.openai.errors import unsupported
+from atom.entrypoints.openai.errors import bad_request, unsupported
 
 Part = spec.InputText | spec.PastOutputText | spec.PastRefusal | spec.InputImage | spec.InputFile
 
@@ -41,14 +42,8 @@ def responses_conversation(request: spec.ResponsesRequest) -> Conversation:
 
 
 def function_tools(request: spec.ResponsesRequest) -> list[spec.FunctionTool]:
-    """The tools that are in force. Raises ApiError 400 for one that would have to run on the server."""
-    tools: list[spec.FunctionTool] = []
-    for place, tool in enumerate(request.tools or ()):
-        if isinstance(tool, spec.FunctionTool):
-            tools.append(tool)
-        elif isinstance(tool, spec.WebSearchTool) and tool.external_web_access is not False:
-            raise unsupported(f"tools[{place}]", "web_search is not supported; this server runs no tools itself")
-    return tools
+    """The tools that are in force. The others that get this far are those that Codex sends to every model."""
+    return [tool for tool in request.tools or () if isinstance(tool, spec.FunctionTool)]
 
 
 def _add(messages: list[dict[str, Any]], item: Any, at: str) -> None:
@@ -64,13 +59,24 @@ def _add(messages: list[dict[str, Any]], item: Any, at: str) -> None:
             turn = _assistant_turn(messages)
             turn["reasoning_content"] = turn.get("reasoning_content", "") + thought
     elif isinstance(item, spec.PastFunctionCall):
-        function = {"name": item.name, "arguments": item.arguments}
+        function = {"name": item.name, "arguments": _checked(item.arguments, f"{at}.arguments")}
         call = {"id": item.call_id, "type": "function", "function": function}
         _assistant_turn(messages).setdefault("tool_calls", []).append(call)
     elif item.role == "assistant":
         _assistant_turn(messages)["content"] += _text(item.content, f"{at}.content")
     else:
         messages.append({"role": item.role, "content": _text(item.content, f"{at}.content")})
+
+
+def _checked(arguments: str, at: str) -> str:
+    """A call's arguments, as they were written. Raises ApiError 400 unless they are an object, or nothing."""
+    try:
+        value = msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise bad_request(f"{at} is not valid JSON: {error}", at) from None
+    if not isinstance(value, dict):
+        raise bad_request(f"{at} must be a JSON object", at)
+    return arguments
 
 
 def _assistant_turn(messages: list[dict[str, Any]]) -> dict[str, Any]:
