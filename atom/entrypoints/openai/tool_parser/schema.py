@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _PYTHON = {"True": True, "False": False, "None": None}
-_MAX_REFERENCES = 32
+_MAX_DEPTH = 32
 _FAILED = object()
 
 
@@ -39,22 +39,22 @@ class Schema:
 
     def types(self) -> frozenset[str]:
         """The JSON types that the schema allows; empty when it says nothing about the type."""
-        return _types(self.node, self.root, 0)
+        return _types(self.node, self.root, {}) or frozenset()
 
     def property(self, key: str) -> Schema | None:
         """The schema of an object's member; None when it isn't declared."""
-        for node in _alternatives(self.node, self.root, 0):
+        for node in _alternatives(self.node, self.root):
             properties = node.get("properties")
             if isinstance(properties, Mapping) and key in properties:
                 return Schema(properties[key], self.root)
-        for node in _alternatives(self.node, self.root, 0):
+        for node in _alternatives(self.node, self.root):
             if isinstance(node.get("additionalProperties"), Mapping):
                 return Schema(node["additionalProperties"], self.root)
         return None
 
     def items(self) -> Schema | None:
         """The schema of an array's items; None when nothing is said of them."""
-        for node in _alternatives(self.node, self.root, 0):
+        for node in _alternatives(self.node, self.root):
             if isinstance(node.get("items"), Mapping):
                 return Schema(node["items"], self.root)
         return None
@@ -69,7 +69,7 @@ def declared(schema: Schema, key: str) -> bool:
     """Whether an object of this schema declares the member by name."""
     return any(
         key in node["properties"]
-        for node in _alternatives(schema.node, schema.root, 0)
+        for node in _alternatives(schema.node, schema.root)
         if isinstance(node.get("properties"), Mapping)
     )
 
@@ -140,49 +140,62 @@ def _parse_python(text: str) -> Any:
     return value if isinstance(value, dict | list) else _FAILED
 
 
-def _resolved(node: Any, root: Any, depth: int) -> Any:
+def _resolved(node: Any, root: Any) -> Any:
     """`node`, or what its `$ref` points at; a reference that leads nowhere says nothing."""
-    while isinstance(node, Mapping) and isinstance(node.get("$ref"), str) and depth < _MAX_REFERENCES:
-        reference, node, depth = node["$ref"], root, depth + 1
+    for _ in range(_MAX_DEPTH):
+        if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
+            return node
+        reference, node = node["$ref"], root
         if not reference.startswith("#"):
             return {}
         for part in reference[1:].split("/")[1:]:
             step = part.replace("~1", "/").replace("~0", "~")
             node = node.get(step) if isinstance(node, Mapping) else None
-    return node
+    return {}
 
 
-def _alternatives(node: Any, root: Any, depth: int) -> list[Mapping[str, Any]]:
-    """The schema and everything that it is put together from, references resolved."""
-    node = _resolved(node, root, depth)
-    if not isinstance(node, Mapping) or depth >= _MAX_REFERENCES:
-        return []
-    found: list[Mapping[str, Any]] = [node]
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        members = node.get(keyword)
-        if isinstance(members, Sequence) and not isinstance(members, str):
-            for member in members:
-                found += _alternatives(member, root, depth + 1)
-    return found
+def _members(node: Mapping[str, Any], keyword: str) -> Sequence[Any]:
+    """The schemas under `anyOf`, `oneOf` or `allOf`."""
+    members = node.get(keyword)
+    return members if isinstance(members, list | tuple) else ()
 
 
-def _types(node: Any, root: Any, depth: int) -> frozenset[str]:
-    node = _resolved(node, root, depth)
-    if not isinstance(node, Mapping) or depth >= _MAX_REFERENCES:
+def _alternatives(node: Any, root: Any) -> list[Mapping[str, Any]]:
+    """The schema and everything that it is put together from, references resolved, each once."""
+    found: dict[int, Mapping[str, Any]] = {}
+    waiting = [node]
+    while waiting:
+        current = _resolved(waiting.pop(0), root)
+        if isinstance(current, Mapping) and id(current) not in found:
+            found[id(current)] = current
+            waiting += [one for keyword in ("anyOf", "oneOf", "allOf") for one in _members(current, keyword)]
+    return list(found.values())
+
+
+def _types(node: Any, root: Any, known: dict[int, frozenset[str] | None], depth: int = 0) -> frozenset[str] | None:
+    """The types that a schema allows; empty: it doesn't say; None: it refers to a schema that is being looked at.
+
+    `known`: what has been found, by node, so that no node is looked at twice however often it is referred to.
+    """
+    node = _resolved(node, root)
+    if not isinstance(node, Mapping) or depth > _MAX_DEPTH:
         return frozenset()
-    own = _own_types(node)
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = None
+    types = _own_types(node)
     for keyword in ("anyOf", "oneOf"):
-        members = node.get(keyword)
-        if isinstance(members, Sequence) and not isinstance(members, str) and members:
-            found = [_types(member, root, depth + 1) for member in members]
-            joined = frozenset().union(*found) if all(found) else frozenset()
-            own = own & joined if own and joined else own or joined
-    members = node.get("allOf")
-    if isinstance(members, Sequence) and not isinstance(members, str):
-        for member in members:
-            found_types = _types(member, root, depth + 1)
-            own = own & found_types if own and found_types else own or found_types
-    return own | {"null"} if own and node.get("nullable") is True else own
+        found = [one for one in (_types(m, root, known, depth + 1) for m in _members(node, keyword)) if one is not None]
+        types = _both(types, frozenset().union(*found) if all(found) else frozenset())
+    for member in _members(node, "allOf"):
+        types = _both(types, _types(member, root, known, depth + 1) or frozenset())
+    known[id(node)] = types | {"null"} if types and node.get("nullable") is True else types
+    return known[id(node)]
+
+
+def _both(left: frozenset[str], right: frozenset[str]) -> frozenset[str]:
+    """What two statements about a type leave; one that says nothing leaves the other."""
+    return left & right if left and right else left or right
 
 
 def _own_types(node: Mapping[str, Any]) -> frozenset[str]:
