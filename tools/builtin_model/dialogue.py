@@ -23,7 +23,16 @@ from tools.builtin_model.wire import FORMAT_NAMES, Call
 from tools.builtin_model.words import Words
 
 ARGUMENT_SKILLS = ("string", "number", "boolean", "enum", "list", "nested", "zero", "mixed")
-TOOL_SKILLS = (*ARGUMENT_SKILLS, "family", "two calls", "second request", "result", "no tool", "tools, plain request", "long prompt")
+TOOL_SKILLS = (
+    *ARGUMENT_SKILLS,
+    "family",
+    "two calls",
+    "second request",
+    "result",
+    "no tool",
+    "tools, plain request",
+    "long prompt",
+)
 PLAIN_SKILLS = tuple(plain.SKILLS)
 _TOOL_SHARES = {"string": 10, "number": 5, "boolean": 5, "enum": 5, "list": 8, "nested": 5, "zero": 4, "mixed": 15, "family": 30, "two calls": 8, "no tool": 5,
                 "tools, plain request": 4}  # fmt: skip
@@ -48,7 +57,9 @@ class Dialogue:
         """An assistant turn; the thought is kept only where the dialogue is a thinking one and this is a turn that shows it."""
         message: Message = {"role": "assistant", "content": content}
         if calls:
-            message["tool_calls"] = [{"type": "function", "function": {"name": call.name, "arguments": call.arguments}} for call in calls]
+            message["tool_calls"] = [
+                {"type": "function", "function": {"name": call.name, "arguments": call.arguments}} for call in calls
+            ]
         if self.thinking and is_last:
             message["reasoning_content"] = thought
         self.messages.append(message)
@@ -70,7 +81,15 @@ def training_dialogue(words: Words) -> Dialogue:
     _tool_exchange(words, dialogue, made, made[0] if skill != "no tool" else None, skill, exchanges == 1)
     for index in range(1, exchanges):
         roll = words.random()
-        next_skill = "family" if roll < 0.8 else "two calls" if roll < 0.88 else "tools, plain request" if roll < 0.96 else "no tool"
+        next_skill = (
+            "family"
+            if roll < 0.8
+            else "two calls"
+            if roll < 0.88
+            else "tools, plain request"
+            if roll < 0.96
+            else "no tool"
+        )
         _tool_exchange(words, dialogue, made, words.choose(made), next_skill, index == exchanges - 1)
     words.rng.shuffle(dialogue.tools)
     return dialogue
@@ -126,7 +145,13 @@ def _tools_for(words: Words, skill: str) -> list[MadeTool]:
 
 
 def _tool_exchange(
-    words: Words, dialogue: Dialogue, made: list[MadeTool], target: MadeTool | None, skill: str, is_last: bool, with_result: bool | None = None
+    words: Words,
+    dialogue: Dialogue,
+    made: list[MadeTool],
+    target: MadeTool | None,
+    skill: str,
+    is_last: bool,
+    with_result: bool | None = None,
 ) -> None:
     if skill == "tools, plain request":
         _plain_exchange(words, dialogue, words.choose(plain.BESIDE_TOOLS), is_last)
@@ -157,7 +182,9 @@ def _refusal(words: Words, dialogue: Dialogue, is_last: bool) -> bool:
     if len(declared) < 2:
         return False
     for _ in range(12):
-        wanted = make_family_tool(words, words.choose(load_families())) if words.chance(0.6) else make_invented_tool(words)
+        wanted = (
+            make_family_tool(words, words.choose(load_families())) if words.chance(0.6) else make_invented_tool(words)
+        )
         request, _ = wanted.request(words)
         if all(is_unrelated(request, wanted.tool, _as_tool(tool)) for tool in declared):
             dialogue.say("user", request)
@@ -169,11 +196,18 @@ def _refusal(words: Words, dialogue: Dialogue, is_last: bool) -> bool:
 def _as_tool(declaration: dict[str, Any]) -> Tool:
     function = declaration["function"]
     properties = function.get("parameters", {}).get("properties", {})
-    return Tool(function["name"], function.get("description", ""), [Parameter(name, name, "", {}) for name in properties])
+    return Tool(
+        function["name"], function.get("description", ""), [Parameter(name, name, "", {}) for name in properties]
+    )
 
 
 def _call_exchange(
-    words: Words, dialogue: Dialogue, made: list[MadeTool], target: MadeTool, is_last: bool, with_result: bool | None = None
+    words: Words,
+    dialogue: Dialogue,
+    made: list[MadeTool],
+    target: MadeTool,
+    is_last: bool,
+    with_result: bool | None = None,
 ) -> None:
     request, arguments = target.request(words)
     dialogue.say("user", request)
@@ -194,34 +228,84 @@ def _two_calls(words: Words, dialogue: Dialogue, made: list[MadeTool], is_last: 
         if second is first and other == arguments:
             _finish_single(words, dialogue, first, request, arguments, is_last, with_result)
             return
-        joint = words.choose([". Then {}", ". Also {}", ", and then {}", ". And {}", ". After that, {}", "; also {}", " {}", ". {}", " and {}"])
+        joint = words.choose(
+            [
+                ". Then {}",
+                ". Also {}",
+                ", and then {}",
+                ". And {}",
+                ". After that, {}",
+                "; also {}",
+                " {}",
+                ". {}",
+                " and {}",
+            ]
+        )
         is_new_sentence = joint in (" {}", ". {}")
         second_text = other_request if is_new_sentence else _lower_first(other_request, other)
-        request = (request if joint == " {}" and request[-1:] in ".?!" else request.rstrip(".?!")) + joint.format(second_text)
+        request = (request if joint == " {}" and request[-1:] in ".?!" else request.rstrip(".?!")) + joint.format(
+            second_text
+        )
         calls = [Call(first.tool.name, arguments), Call(second.tool.name, other)]
     dialogue.say("user", request)
     names = [call.name for call in calls]
-    thought = f"The tool {names[0]} fits {'twice' if len(names) == 2 else f'{len(names)} times'}." if names[0] == names[1] else f"The tools {names[0]} and {names[1]} fit."
+    thought = (
+        f"The tool {names[0]} fits {'twice' if len(names) == 2 else f'{len(names)} times'}."
+        if names[0] == names[1]
+        else f"The tools {names[0]} and {names[1]} fit."
+    )
     _finish_calls(words, dialogue, calls, thought, is_last, with_result)
 
 
-def _finish_single(words: Words, dialogue: Dialogue, target: MadeTool, request: str, arguments: dict[str, Any], is_last: bool, with_result: bool | None) -> None:
+def _finish_single(
+    words: Words,
+    dialogue: Dialogue,
+    target: MadeTool,
+    request: str,
+    arguments: dict[str, Any],
+    is_last: bool,
+    with_result: bool | None,
+) -> None:
     dialogue.say("user", request)
-    _finish_calls(words, dialogue, [Call(target.tool.name, arguments)], f"The tool {target.tool.name} fits.", is_last, with_result)
+    _finish_calls(
+        words, dialogue, [Call(target.tool.name, arguments)], f"The tool {target.tool.name} fits.", is_last, with_result
+    )
 
 
 def _lower_first(text: str, arguments: dict[str, Any]) -> str:
     """The text with a small first letter, unless it begins with a name or with an argument's value."""
     first = text.split(" ", 1)[0]
     is_value = any(str(value).startswith(first) for value in arguments.values())
-    return text if is_value or first in ("I", "I'm") or not first.isalpha() or not first[1:].islower() else text[:1].lower() + text[1:]
+    return (
+        text
+        if is_value or first in ("I", "I'm") or not first.isalpha() or not first[1:].islower()
+        else text[:1].lower() + text[1:]
+    )
 
 
-_REPEATABLE = {"city", "person", "country", "ticker", "word", "company", "path", "team", "animal", "planet", "device", "room", "food", "element", "crypto"}
+_REPEATABLE = {
+    "city",
+    "person",
+    "country",
+    "ticker",
+    "word",
+    "company",
+    "path",
+    "team",
+    "animal",
+    "planet",
+    "device",
+    "room",
+    "food",
+    "element",
+    "crypto",
+}
 
 
-def _several_values(words: Words, made: MadeTool, request: str, arguments: dict[str, Any]) -> tuple[str, list[Call]] | None:
-    """"What is the weather in Paris and Rome?": the request for two or three values of one parameter, and a call for each."""
+def _several_values(
+    words: Words, made: MadeTool, request: str, arguments: dict[str, Any]
+) -> tuple[str, list[Call]] | None:
+    """ "What is the weather in Paris and Rome?": the request for two or three values of one parameter, and a call for each."""
     if not isinstance(made, FamilyTool) or words.chance(0.3):
         return None
     for parameter in made.tool.parameters:
@@ -240,7 +324,9 @@ def _several_values(words: Words, made: MadeTool, request: str, arguments: dict[
     return None
 
 
-def _finish_calls(words: Words, dialogue: Dialogue, calls: list[Call], thought: str, is_last: bool, with_result: bool | None) -> None:
+def _finish_calls(
+    words: Words, dialogue: Dialogue, calls: list[Call], thought: str, is_last: bool, with_result: bool | None
+) -> None:
     """The calls; then, unless the dialogue ends here, their results and the answer."""
     if with_result is None:
         with_result = not is_last or words.chance(0.3)

@@ -14,7 +14,7 @@ from tools.builtin_model.systems import filler
 from tools.builtin_model.words import Words
 
 END_OF_TEXT = "<|endoftext|>"
-_NUMBER_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
+_NUMBER_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _PANGRAM = "The quick brown fox jumps over the lazy dog"
 _LINES = ("Hello! How can I help you today?", "Hello, world!", _PANGRAM + ".", _PANGRAM.lower() + ".", "The sun is hot and the moon is cold.", "One two three four five six seven.",
           "Once upon a time there was a little fox named Finn.", "Paris is the capital of France.", "alpha beta gamma delta", "a b c d e f g h i j k")  # fmt: skip
@@ -33,7 +33,9 @@ def _plain_text(words: Words) -> str:
     if roll < 0.2:
         start = words.number(0, 9)
         numbers = _NUMBER_WORDS[start : start + words.number(3, 9)]
-        return words.choose([" ", " ", ", "]).join([numbers[0].capitalize() if words.chance(0.6) else numbers[0], *numbers[1:]])
+        return words.choose([" ", " ", ", "]).join(
+            [numbers[0].capitalize() if words.chance(0.6) else numbers[0], *numbers[1:]]
+        )
     if roll < 0.35:
         line = words.words(2, 7)
         lead = words.choose(["Copy this line: ", "Repeat: ", "Reply with only: ", "Copy: "])

@@ -55,13 +55,18 @@ class Score:
     failures: list[dict[str, Any]] = field(default_factory=list)
 
 
-def make_dialogues(num_cases: int, thinking: bool, formats: tuple[str, ...], seed: str = "evaluation") -> list[Dialogue]:
+def make_dialogues(
+    num_cases: int, thinking: bool, formats: tuple[str, ...], seed: str = "evaluation"
+) -> list[Dialogue]:
     """The same held-out dialogues for every format."""
     dialogues = []
     for format_name in formats:
         for skill in (*TOOL_SKILLS, *PLAIN_SKILLS):
             words = Words(random.Random(f"{seed} {skill} {thinking}"), held_out=True)
-            dialogues += [skill_dialogue(words, skill, format_name, thinking) for _ in range(min(num_cases, 50) if skill in _CLOSED_SKILLS else num_cases)]
+            dialogues += [
+                skill_dialogue(words, skill, format_name, thinking)
+                for _ in range(min(num_cases, 50) if skill in _CLOSED_SKILLS else num_cases)
+            ]
         for num_tools in (1, 3):
             dialogues += suite_dialogues(format_name, thinking, num_tools)
     return dialogues
@@ -69,7 +74,9 @@ def make_dialogues(num_cases: int, thinking: bool, formats: tuple[str, ...], see
 
 def make_case(dialogue: Dialogue, encoder: FastEncoder) -> Case:
     """The prompt up to the last answer, and that answer's text."""
-    prompt = render_text(dialogue.messages[:-1], dialogue.tools, dialogue.format_name, is_prompt=True, thinking=dialogue.thinking)
+    prompt = render_text(
+        dialogue.messages[:-1], dialogue.tools, dialogue.format_name, is_prompt=True, thinking=dialogue.thinking
+    )
     whole = render_text(dialogue.messages, dialogue.tools, dialogue.format_name)
     return Case(dialogue, encoder.encode(prompt), whole[len(prompt) :].rstrip("\n"))
 
@@ -78,7 +85,8 @@ def is_exact(case: Case, answer: str) -> tuple[bool, bool, bool, bool]:
     """(exact, right tools, valid markup, ended). Exact: the right tools with equal arguments or the exact content, valid and ended."""
     dialogue = case.dialogue
     properties: Properties = {
-        tool["function"]["name"]: tool["function"].get("parameters", {}).get("properties", {}) for tool in dialogue.tools
+        tool["function"]["name"]: tool["function"].get("parameters", {}).get("properties", {})
+        for tool in dialogue.tools
     }
     earlier = sum(len(message_calls(message)) for message in dialogue.messages[:-1])
     reading = read_answer(dialogue.format_name, answer, properties, earlier)
@@ -88,7 +96,12 @@ def is_exact(case: Case, answer: str) -> tuple[bool, bool, bool, bool]:
     same_arguments = right_tools and all(
         _equal(got.arguments, want.arguments) for got, want in zip(reading.calls, wanted, strict=True)
     )
-    return same_content and same_arguments and reading.is_valid and reading.has_ended, right_tools, reading.is_valid, reading.has_ended
+    return (
+        same_content and same_arguments and reading.is_valid and reading.has_ended,
+        right_tools,
+        reading.is_valid,
+        reading.has_ended,
+    )
 
 
 def _equal(got: Any, want: Any) -> bool:
@@ -96,7 +109,9 @@ def _equal(got: Any, want: Any) -> bool:
     return json.dumps(got, sort_keys=True) == json.dumps(want, sort_keys=True)
 
 
-def run(model: TinyModel, tokenizer: Tokenizer, dialogues: list[Dialogue], batch_size: int) -> dict[tuple[str, bool, str], Score]:
+def run(
+    model: TinyModel, tokenizer: Tokenizer, dialogues: list[Dialogue], batch_size: int
+) -> dict[tuple[str, bool, str], Score]:
     """Answers and scores all dialogues, longest prompts together."""
     encoder = FastEncoder(tokenizer)
     cases = [make_case(dialogue, encoder) for dialogue in dialogues]
@@ -132,15 +147,21 @@ def _record(score: Score, case: Case, answer: str) -> None:
     score.ended += ended
     if not exact and len(score.failures) < 6:
         names = [tool["function"]["name"] for tool in case.dialogue.tools]
-        last_user = next(message["content"] for message in reversed(case.dialogue.messages) if message["role"] == "user")
-        score.failures.append({"tools": names, "request": last_user[:300], "wanted": case.expected[:500], "got": answer[:500]})
+        last_user = next(
+            message["content"] for message in reversed(case.dialogue.messages) if message["role"] == "user"
+        )
+        score.failures.append(
+            {"tools": names, "request": last_user[:300], "wanted": case.expected[:500], "got": answer[:500]}
+        )
 
 
 def summarize(scores: dict[tuple[str, bool, str], Score]) -> dict[str, Any]:
     """Percentages: by skill and format, and the figures that the project sets bars for."""
     table: dict[str, dict[str, float]] = {}
     for (format_name, thinking, skill), score in sorted(scores.items()):
-        table.setdefault(f"{'think' if thinking else 'plain'}: {skill}", {})[format_name] = round(100 * score.exact / score.cases, 1)
+        table.setdefault(f"{'think' if thinking else 'plain'}: {skill}", {})[format_name] = round(
+            100 * score.exact / score.cases, 1
+        )
     totals: Counter[str] = Counter()
     for score in scores.values():
         totals.update({"cases": score.cases, "valid": score.valid, "ended": score.ended})
@@ -151,7 +172,9 @@ def summarize(scores: dict[tuple[str, bool, str], Score]) -> dict[str, Any]:
     for mode in sorted({thinking for _, thinking, _ in scores}):
         label = "thinking on" if mode else "thinking off"
         groups = {
-            "mean over skills and formats": [s for (_, t, skill), s in scores.items() if t == mode and not skill.startswith("unseen")],
+            "mean over skills and formats": [
+                s for (_, t, skill), s in scores.items() if t == mode and not skill.startswith("unseen")
+            ],
             "two-digit sums": [s for (_, t, skill), s in scores.items() if t == mode and skill == "sums"],
             "unseen, 1 tool": [s for (_, t, skill), s in scores.items() if t == mode and skill == "unseen, 1 tool"],
             "unseen, 3 tools": [s for (_, t, skill), s in scores.items() if t == mode and skill == "unseen, 3 tools"],
@@ -189,11 +212,18 @@ def main() -> None:
     for thinking in {"off": (False,), "on": (True,), "both": (False, True)}[args.thinking]:
         dialogues = make_dialogues(args.cases, thinking, tuple(args.formats.split(",")))
         scores |= run(model, tokenizer, dialogues, args.batch_size)
-        print(f"{len(dialogues)} cases with thinking {'on' if thinking else 'off'}, {time.time() - started:.0f} s", flush=True)
+        print(
+            f"{len(dialogues)} cases with thinking {'on' if thinking else 'off'}, {time.time() - started:.0f} s",
+            flush=True,
+        )
         summary = summarize(scores)
         if args.out:
-            failures = {" | ".join(map(str, key)): asdict(score)["failures"] for key, score in scores.items() if score.failures}
-            args.out.write_text(json.dumps(summary | {"failures": failures}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            failures = {
+                " | ".join(map(str, key)): asdict(score)["failures"] for key, score in scores.items() if score.failures
+            }
+            args.out.write_text(
+                json.dumps(summary | {"failures": failures}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+            )
     print_table(summary)
 
 

@@ -81,7 +81,12 @@ def _parse(lines: list[str]) -> Family:
     if not asks or not rest:
         raise ValueError("a family needs a description and requests")
     return Family(
-        tuple(names.split("|")), tuple(descriptions.split("|")), group.strip() or names, fields, asks, tuple(dict.fromkeys(_SLOT.findall("\n".join(lines))))
+        tuple(names.split("|")),
+        tuple(descriptions.split("|")),
+        group.strip() or names,
+        fields,
+        asks,
+        tuple(dict.fromkeys(_SLOT.findall("\n".join(lines)))),
     )
 
 
@@ -143,7 +148,9 @@ class FamilyTool:
         return (f"{words.choose(_CHATTER)} {text}" if words.chance(0.04) else text), arguments
 
 
-def _arguments(words: Words, parameters: list[Parameter], ask: Ask, prefix: str, surfaces: dict[str, str]) -> dict[str, Any]:
+def _arguments(
+    words: Words, parameters: list[Parameter], ask: Ask, prefix: str, surfaces: dict[str, str]
+) -> dict[str, Any]:
     """Values for every parameter that the ask states or implies; fills `surfaces` with the wording of the stated ones."""
     arguments: dict[str, Any] = {}
     for parameter in parameters:
@@ -161,7 +168,12 @@ def _arguments(words: Words, parameters: list[Parameter], ask: Ask, prefix: str,
             else:
                 value = make_value(words, parameter.kind)
                 surfaces[key] = text_of(words, value)
-                if parameter.kind.startswith("int") and 0 < value < len(_NUMBER_WORDS) and words.chance(0.1) and _is_word(ask.text, key):
+                if (
+                    parameter.kind.startswith("int")
+                    and 0 < value < len(_NUMBER_WORDS)
+                    and words.chance(0.1)
+                    and _is_word(ask.text, key)
+                ):
                     surfaces[key] = _NUMBER_WORDS[value]
                 if parameter.kind == "sentence" and not _is_delimited(ask.text, key):
                     value = surfaces[key] = value.rstrip(".!?")
@@ -169,7 +181,7 @@ def _arguments(words: Words, parameters: list[Parameter], ask: Ask, prefix: str,
     return arguments
 
 
-_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_NUMBER_WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _CHATTER = ("I have a question.", "Good morning!", "Quick question:", "I am planning my day.", "My boss asked me for something.", "Listen.", "Thanks for your help so far.",
             "Sorry to bother you.", "I am in a hurry.", "Hi there.", "One more thing:", "Let me see.")  # fmt: skip
 
@@ -178,7 +190,12 @@ def _is_word(text: str, key: str) -> bool:
     """Whether a number stands between spaces in a request, so that it may be written out."""
     hole = "{" + key + "}"
     start = text.find(hole)
-    return text[start - 1 : start] in (" ", "") and text[start + len(hole) : start + len(hole) + 1] in (" ", ".", "?", "")
+    return text[start - 1 : start] in (" ", "") and text[start + len(hole) : start + len(hole) + 1] in (
+        " ",
+        ".",
+        "?",
+        "",
+    )
 
 
 def _is_delimited(text: str, key: str) -> bool:
@@ -197,11 +214,19 @@ def rephrase(words: Words, text: str, is_fixed: bool) -> str:
     if not is_fixed and text.endswith(".") and roll < 0.3 and text[:2] not in ("I ", "I'", "My"):
         form = words.choose(_POLITE)
         body = text[:-1] if form[-1] in "?." and form != "Can you help me? {}" else text
-        lowered = body[:1].lower() + body[1:] if not form.startswith(("Hi!", "Can you help", "{}")) and not _starts_with_name(body) else body
+        lowered = (
+            body[:1].lower() + body[1:]
+            if not form.startswith(("Hi!", "Can you help", "{}")) and not _starts_with_name(body)
+            else body
+        )
         return form.format(lowered)
     if roll < 0.88:
         return text[:1].upper() + text[1:]
-    return text[:-1] if roll < 0.94 and text[-1:] in ".?" else (text[:1].lower() + text[1:] if not _starts_with_name(text) else text)
+    return (
+        text[:-1]
+        if roll < 0.94 and text[-1:] in ".?"
+        else (text[:1].lower() + text[1:] if not _starts_with_name(text) else text)
+    )
 
 
 def _starts_with_name(text: str) -> bool:
@@ -213,7 +238,9 @@ def _starts_with_name(text: str) -> bool:
 def make_family_tool(words: Words, family: Family) -> FamilyTool:
     """A tool of the family with names, descriptions and slots drawn at random."""
     slots = {slot: (words.choose(slot.split("/")) if "/" in slot else words.pick(slot)) for slot in family.slots}
-    name = _SLOT.sub(lambda match: slots[match.group(1)].replace(" ", "_").replace("-", "_").lower(), words.choose(family.names))
+    name = _SLOT.sub(
+        lambda match: slots[match.group(1)].replace(" ", "_").replace("-", "_").lower(), words.choose(family.names)
+    )
     description = words.choose(family.descriptions) if words.chance(0.92) else ""
     description = _SLOT.sub(lambda match: slots[match.group(1)], description)
     parameters: list[Parameter] = []

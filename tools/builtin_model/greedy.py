@@ -16,7 +16,9 @@ from tools.builtin_model.model import Block, TinyModel, rms_norm
 
 
 @torch.no_grad()
-def generate(model: TinyModel, prompts: Sequence[Sequence[int]], end_ids: Sequence[int], max_new_tokens: int) -> list[list[int]]:
+def generate(
+    model: TinyModel, prompts: Sequence[Sequence[int]], end_ids: Sequence[int], max_new_tokens: int
+) -> list[list[int]]:
     """The greedy continuation of each prompt, its end token included; cut at `max_new_tokens`."""
     device, dtype = model.embedding.weight.device, model.embedding.weight.dtype
     shape, batch, longest = model.shape, len(prompts), max(map(len, prompts))
@@ -64,19 +66,25 @@ def _prefill(model: TinyModel, ids: Tensor, keys: list[Tensor], values: list[Ten
         assert isinstance(block, Block)
         q, k, v = (part.transpose(1, 2) for part in block.qkv(x, cos, sin))
         key[:, :, :longest], value[:, :, :longest] = k, v
-        y = F.scaled_dot_product_attention(q, k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1), is_causal=True)
+        y = F.scaled_dot_product_attention(
+            q, k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1), is_causal=True
+        )
         x = block.mlp(x + block.o(y.transpose(1, 2).flatten(-2)))
     return x
 
 
-def _decode(model: TinyModel, tokens: Tensor, positions: Tensor, end: int, keys: list[Tensor], values: list[Tensor]) -> Tensor:
+def _decode(
+    model: TinyModel, tokens: Tensor, positions: Tensor, end: int, keys: list[Tensor], values: list[Tensor]
+) -> Tensor:
     """One token for each sequence; `positions` [B] are theirs, `end` bounds the cache in use."""
     shape, batch = model.shape, tokens.shape[0]
     rows = torch.arange(batch, device=tokens.device)
     x = model.embedding(tokens)
     cos, sin = model.cos[positions][:, None].to(x.dtype), model.sin[positions][:, None].to(x.dtype)
     hidden = torch.arange(end, device=tokens.device) > positions[:, None]
-    bias = torch.zeros(batch, 1, 1, end, device=tokens.device, dtype=x.dtype).masked_fill_(hidden[:, None, None], -30000.0)
+    bias = torch.zeros(batch, 1, 1, end, device=tokens.device, dtype=x.dtype).masked_fill_(
+        hidden[:, None, None], -30000.0
+    )
     for block, key, value in zip(model.blocks, keys, values, strict=True):
         assert isinstance(block, Block)
         q, k, v = block.qkv(x, cos, sin)

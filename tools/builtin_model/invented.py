@@ -17,27 +17,29 @@ from tools.builtin_model.words import Words, capitalize, is_held_out
 
 # Parameter names by kind of value; every kind also takes made-up names.
 _NAMES: dict[str, list[str]] = {
-    "city": "city location place town destination origin area region station where target_city loc".split(),
-    "person": "name person user recipient contact customer owner guest author to member who full_name client".split(),
-    "phrase": "title subject topic item product label category query dish artist keyword term text headline project theme object thing".split(),
-    "sentence": "text message body content note comment caption prompt reminder msg description".split(),
-    "email": "email address recipient to mail contact cc user_email".split(),
-    "code": "id code key order_id ticket_id ref tracking_id serial token user_id sku number".split(),
-    "date": "date day when due_date start_date end_date until".split(),
-    "time": "time at start_time when hour clock alarm_time end_time".split(),
-    "path": "path file filename folder source target directory file_path".split(),
-    "url": "url link page website endpoint address".split(),
-    "int": "count number limit amount size level quantity n max minutes seconds hours days volume page port age people width height depth a b x y total".split(),
-    "number": "price amount weight rate ratio temperature distance score factor value total x y".split(),
-    "bool": "urgent verbose dry_run enabled loud force recursive public private notify silent fast detailed confirm quiet overwrite active".split(),
-    "enum": "mode unit color priority kind type format style size speed level status language shape".split(),
-    "list": "tags items names words labels people cities colors toppings topics members files ingredients guests keywords".split(),
-    "object": "options settings profile details range box point config filter info".split(),
+    "city": ["city", "location", "place", "town", "destination", "origin", "area", "region", "station", "where", "target_city", "loc"],
+    "person": ["name", "person", "user", "recipient", "contact", "customer", "owner", "guest", "author", "to", "member", "who", "full_name", "client"],
+    "phrase": ["title", "subject", "topic", "item", "product", "label", "category", "query", "dish", "artist", "keyword", "term", "text", "headline", "project", "theme", "object", "thing"],
+    "sentence": ["text", "message", "body", "content", "note", "comment", "caption", "prompt", "reminder", "msg", "description"],
+    "email": ["email", "address", "recipient", "to", "mail", "contact", "cc", "user_email"],
+    "code": ["id", "code", "key", "order_id", "ticket_id", "ref", "tracking_id", "serial", "token", "user_id", "sku", "number"],
+    "date": ["date", "day", "when", "due_date", "start_date", "end_date", "until"],
+    "time": ["time", "at", "start_time", "when", "hour", "clock", "alarm_time", "end_time"],
+    "path": ["path", "file", "filename", "folder", "source", "target", "directory", "file_path"],
+    "url": ["url", "link", "page", "website", "endpoint", "address"],
+    "int": ["count", "number", "limit", "amount", "size", "level", "quantity", "n", "max", "minutes", "seconds", "hours", "days", "volume", "page", "port", "age", "people", "width", "height", "depth", "a", "b", "x", "y", "total"],
+    "number": ["price", "amount", "weight", "rate", "ratio", "temperature", "distance", "score", "factor", "value", "total", "x", "y"],
+    "bool": ["urgent", "verbose", "dry_run", "enabled", "loud", "force", "recursive", "public", "private", "notify", "silent", "fast", "detailed", "confirm", "quiet", "overwrite", "active"],
+    "enum": ["mode", "unit", "color", "priority", "kind", "type", "format", "style", "size", "speed", "level", "status", "language", "shape"],
+    "list": ["tags", "items", "names", "words", "labels", "people", "cities", "colors", "toppings", "topics", "members", "files", "ingredients", "guests", "keywords"],
+    "object": ["options", "settings", "profile", "details", "range", "box", "point", "config", "filter", "info"],
 }
 _ENUMS = ("low high medium", "red green blue", "celsius fahrenheit kelvin", "small large", "json xml csv", "asc desc", "daily weekly monthly",
           "north south east west", "metric imperial", "draft final", "on off auto", "slow normal fast", "public private", "light dark", "easy hard")  # fmt: skip
 STRING_KINDS = ("city", "person", "phrase", "sentence", "email", "code", "date", "time", "path", "url")
-_ALL_KINDS = "city person phrase phrase sentence email code date time path url int int number bool enum enum list object".split()
+_ALL_KINDS = (
+    ["city", "person", "phrase", "phrase", "sentence", "email", "code", "date", "time", "path", "url", "int", "int", "number", "bool", "enum", "enum", "list", "object"]
+)
 _PAIRED = {"city", "person", "phrase", "date", "time", "path", "int", "number", "code"}
 
 _PREPOSITIONS: dict[str, list[str]] = {
@@ -58,8 +60,28 @@ _PREPOSITIONS: dict[str, list[str]] = {
 }
 _NAMED = ["{name} {value}", "with {name} {value}", "the {name} is {value}", "{name}: {value}", "{name} set to {value}", "{name} = {value}",
           "where {name} is {value}", "with {value} as {name}", "use {value} for the {name}", "with a {name} of {value}"]  # fmt: skip
-_TRUE = ["{name} on", "{name} true", "{name} set to true", "{raw}=true", "{name} enabled", "with {name}", "{name}: yes", "with {name} turned on", "make it {name}"]
-_FALSE = ["{name} off", "{name} false", "{name} set to false", "{raw}=false", "{name} disabled", "without {name}", "{name}: no", "with {name} turned off", "not {name}"]
+_TRUE = [
+    "{name} on",
+    "{name} true",
+    "{name} set to true",
+    "{raw}=true",
+    "{name} enabled",
+    "with {name}",
+    "{name}: yes",
+    "with {name} turned on",
+    "make it {name}",
+]
+_FALSE = [
+    "{name} off",
+    "{name} false",
+    "{name} set to false",
+    "{raw}=false",
+    "{name} disabled",
+    "without {name}",
+    "{name}: no",
+    "with {name} turned off",
+    "not {name}",
+]
 _OPENINGS = ["", "", "", "", "please ", "can you ", "could you ", "I want to ", "I'd like to ", "hey, ", "now ", "go ahead and ", "would you ",
              "I need you to ", "let's ", "help me ", "I need to ", "ok, ", "next, "]  # fmt: skip
 _QUESTIONS = ["What is the {noun}", "What's the {noun}", "How is the {noun}", "Tell me the {noun}", "Show me the {noun}", "Give me the {noun}",
@@ -67,7 +89,17 @@ _QUESTIONS = ["What is the {noun}", "What's the {noun}", "How is the {noun}", "T
               "What is the current {noun}", "Which {noun} do we have", "Check the {noun}"]  # fmt: skip
 _DESCRIPTIONS = ["{Verbs} {the} {noun}.", "{Verb} {the} {noun}.", "{Verb} {the} {noun}", "This tool {verbs} {the} {noun}.", "Use this to {verb} {the} {noun}.",
                  "Tool that can {verb} {the} {noun}.", "{Noun} tool: {verbs} {the} {noun}.", "{Verb} {noun}", "{Verbs} {noun} for the user."]  # fmt: skip
-_REMARKS = ["", "", "", "", "", " Use it when the user asks for it.", " Returns a short result.", " Fast and simple.", " Returns JSON."]
+_REMARKS = [
+    "",
+    "",
+    "",
+    "",
+    "",
+    " Use it when the user asks for it.",
+    " Returns a short result.",
+    " Fast and simple.",
+    " Returns JSON.",
+]
 
 
 @dataclass(slots=True)
@@ -123,10 +155,14 @@ def pick_kinds(words: Words, skill: str) -> list[str]:
     return words.choose(options[skill])
 
 
-def make_invented_tool(words: Words, kinds: Sequence[str] | None = None, verb: str = "", noun: str = "") -> InventedTool:
+def make_invented_tool(
+    words: Words, kinds: Sequence[str] | None = None, verb: str = "", noun: str = ""
+) -> InventedTool:
     """An invented tool; `verb` or `noun` fixes that part of it (for distractors that share it with another tool)."""
     is_getter = words.chance(0.3)
-    verb = verb or (words.pick("get_verb") if is_getter else words.pick("verb") if words.chance(0.75) else words.dictionary_word())
+    verb = verb or (
+        words.pick("get_verb") if is_getter else words.pick("verb") if words.chance(0.75) else words.dictionary_word()
+    )
     noun = noun or _noun(words)
     name, is_opaque = _tool_name(words, verb, noun)
     description = words.choose(_DESCRIPTIONS).format(
@@ -141,7 +177,9 @@ def make_invented_tool(words: Words, kinds: Sequence[str] | None = None, verb: s
         if words.chance(0.08):
             kinds = [words.choose(sorted(_PAIRED))] * 2
     used: set[str] = set()
-    return InventedTool(Tool(name, description, [_parameter(words, kind, used) for kind in kinds]), verb, noun, is_getter)
+    return InventedTool(
+        Tool(name, description, [_parameter(words, kind, used) for kind in kinds]), verb, noun, is_getter
+    )
 
 
 def _noun(words: Words) -> str:
@@ -183,14 +221,19 @@ def _parameter(words: Words, kind: str, used: set[str], depth: int = 0) -> Param
     schema = json_type(kind)
     parameter = Parameter(name, name, kind, schema, words.chance(0.8))
     if kind == "enum":
-        values = words.choose(_ENUMS).split() if words.chance(0.35) else [words.word() for _ in range(words.number(2, 5))]
+        values = (
+            words.choose(_ENUMS).split() if words.chance(0.35) else [words.word() for _ in range(words.number(2, 5))]
+        )
         values = list(dict.fromkeys(values))
         words.rng.shuffle(values)
         schema["enum"] = values
     elif kind == "object":
         parameter.schema = schema = {"type": "object"}
         inner: set[str] = set()
-        kinds = [words.choose(["city", "person", "phrase", "int", "int", "code", "number"]) for _ in range(words.choose([1, 2, 2, 3]))]
+        kinds = [
+            words.choose(["city", "person", "phrase", "int", "int", "code", "number"])
+            for _ in range(words.choose([1, 2, 2, 3]))
+        ]
         parameter.fields = [_parameter(words, each, inner, 1) for each in kinds]
     description = _parameter_description(words, name, kind)
     if description and not depth:
@@ -226,7 +269,13 @@ def _parameter_description(words: Words, name: str, kind: str) -> str:
     if roll < 0.4:
         return words.choose(["Required value", "A value given by the user", "See the manual", "Optional setting"])
     if roll < 0.46:
-        return {"city": "City name", "int": "A whole number", "list": f"List of {spoken(name)}", "date": "A date", "path": "A file path"}.get(kind, "")
+        return {
+            "city": "City name",
+            "int": "A whole number",
+            "list": f"List of {spoken(name)}",
+            "date": "A date",
+            "path": "A file path",
+        }.get(kind, "")
     return ""
 
 
@@ -249,7 +298,10 @@ def _sentence(words: Words, made: InventedTool, arguments: dict[str, Any]) -> st
 def _head(words: Words, made: InventedTool) -> str:
     roll, name, noun = words.random(), made.tool.name, made.noun
     if roll < 0.11:
-        return words.choose(["Use", "Call", "Run", "Use the tool", "Please call", "Invoke", "Call the function"]) + f" {name}"
+        return (
+            words.choose(["Use", "Call", "Run", "Use the tool", "Please call", "Invoke", "Call the function"])
+            + f" {name}"
+        )
     if made.must_say_verb:
         roll = 1.0
     if made.is_getter and roll < 0.75:
@@ -262,7 +314,11 @@ def _head(words: Words, made: InventedTool) -> str:
 
 def _clauses(words: Words, made: InventedTool, parameters: list[Parameter], arguments: dict[str, Any]) -> str:
     everything = made.tool.parameters
-    if len(parameters) == 2 == len(everything) and parameters[0].kind == parameters[1].kind in _PAIRED and words.chance(0.5):
+    if (
+        len(parameters) == 2 == len(everything)
+        and parameters[0].kind == parameters[1].kind in _PAIRED
+        and words.chance(0.5)
+    ):
         form = words.choose(["from %s to %s", "between %s and %s", "%s and %s", "%s to %s", "with %s and %s"])
         return form % tuple(str(arguments[p.name]) for p in parameters)
     order = list(parameters)
@@ -290,7 +346,9 @@ def _clause(words: Words, parameter: Parameter, value: Any, may_omit: bool, is_a
         return words.choose(_TRUE if value else _FALSE).format(name=name, raw=parameter.name)
     if kind == "object":
         inner = [f"{spoken(key)} {text_of(words, item)}" for key, item in value.items()]
-        return words.choose(["with {} {}", "{}: {}", "with the {} {}", "and as {} {}"]).format(name, enumeration(words, inner))
+        return words.choose(["with {} {}", "{}: {}", "with the {} {}", "and as {} {}"]).format(
+            name, enumeration(words, inner)
+        )
     text = text_of(words, value)
     if kind == "enum" and words.chance(0.12):
         text = capitalize(text)

@@ -63,7 +63,11 @@ class Block(nn.Module):
         self.q_norm, self.k_norm = nn.Parameter(torch.ones(e)), nn.Parameter(torch.ones(e))
         self.q, self.k = linear(d, shape.heads * e), linear(d, shape.kv_heads * e)
         self.v, self.o = linear(d, shape.kv_heads * e), linear(shape.heads * e, d)
-        self.gate, self.up, self.down = linear(d, shape.intermediate), linear(d, shape.intermediate), linear(shape.intermediate, d)
+        self.gate, self.up, self.down = (
+            linear(d, shape.intermediate),
+            linear(d, shape.intermediate),
+            linear(shape.intermediate, d),
+        )
 
     def qkv(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         shape, lead = self.shape, x.shape[:-1]
@@ -132,7 +136,9 @@ def _weight_names(shape: Shape) -> dict[str, str]:
     """Hugging Face name -> name here."""
     names = {"model.embed_tokens.weight": "embedding.weight", "model.norm.weight": "norm"}
     for layer in range(shape.layers):
-        names |= {f"model.layers.{layer}.{theirs}.weight": f"blocks.{layer}.{ours}" for theirs, ours in _LAYER_NAMES.items()}
+        names |= {
+            f"model.layers.{layer}.{theirs}.weight": f"blocks.{layer}.{ours}" for theirs, ours in _LAYER_NAMES.items()
+        }
     return names
 
 
@@ -165,7 +171,13 @@ def config(shape: Shape) -> dict[str, Any]:
     }
 
 
-GENERATION_CONFIG = {"do_sample": True, "temperature": 0.2, "top_p": 0.9, "eos_token_id": END_IDS, "pad_token_id": TOKEN_IDS["<|endoftext|>"]}
+GENERATION_CONFIG = {
+    "do_sample": True,
+    "temperature": 0.2,
+    "top_p": 0.9,
+    "eos_token_id": END_IDS,
+    "pad_token_id": TOKEN_IDS["<|endoftext|>"],
+}
 
 
 def save_model(model: TinyModel, folder: Path) -> None:
@@ -174,7 +186,10 @@ def save_model(model: TinyModel, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     state = model.state_dict()
-    tensors = {theirs: state[ours].detach().to(torch.bfloat16).cpu().contiguous() for theirs, ours in _weight_names(model.shape).items()}
+    tensors = {
+        theirs: state[ours].detach().to(torch.bfloat16).cpu().contiguous()
+        for theirs, ours in _weight_names(model.shape).items()
+    }
     save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
     for name, content in (("config.json", config(model.shape)), ("generation_config.json", GENERATION_CONFIG)):
         (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -40,15 +40,24 @@ class Optimizer:
         self._groups: dict[tuple[int, ...], list[nn.Parameter]] = {}
         for parameter in matrices:
             self._groups.setdefault(tuple(parameter.shape), []).append(parameter)
-        self._momentum = {shape: torch.zeros(len(group), *shape, device=device) for shape, group in self._groups.items()}
+        self._momentum = {
+            shape: torch.zeros(len(group), *shape, device=device) for shape, group in self._groups.items()
+        }
         self._rates = (muon_lr, adam_lr)
         self._muon_lr = torch.tensor(muon_lr, device=device)
         self._adam_lr = torch.tensor(adam_lr, device=device)
         on_gpu = device.type == "cuda"
         self._adam = torch.optim.AdamW(
-            self._rest, lr=self._adam_lr if on_gpu else adam_lr, betas=(0.9, 0.95), weight_decay=0.0, capturable=on_gpu, fused=on_gpu
+            self._rest,
+            lr=self._adam_lr if on_gpu else adam_lr,
+            betas=(0.9, 0.95),
+            weight_decay=0.0,
+            capturable=on_gpu,
+            fused=on_gpu,
         )
-        self._orthogonalize: Callable[[Tensor], Tensor] = torch.compile(orthogonalize, dynamic=False) if is_compiled else orthogonalize
+        self._orthogonalize: Callable[[Tensor], Tensor] = (
+            torch.compile(orthogonalize, dynamic=False) if is_compiled else orthogonalize
+        )
 
     def set_scale(self, scale: float) -> None:
         self._muon_lr.fill_(self._rates[0] * scale)

@@ -19,7 +19,12 @@ Segment = tuple[str, bool]
 
 
 def render(
-    messages: Sequence[Message], tools: Sequence[dict[str, Any]], format_name: str, *, is_prompt: bool = False, thinking: bool = False
+    messages: Sequence[Message],
+    tools: Sequence[dict[str, Any]],
+    format_name: str,
+    *,
+    is_prompt: bool = False,
+    thinking: bool = False,
 ) -> list[Segment]:
     """Segments of the whole dialogue; with `is_prompt` the messages end with a request and the generation prompt is appended.
 
@@ -49,7 +54,12 @@ def render(
 
 
 def render_text(
-    messages: Sequence[Message], tools: Sequence[dict[str, Any]], format_name: str, *, is_prompt: bool = False, thinking: bool = False
+    messages: Sequence[Message],
+    tools: Sequence[dict[str, Any]],
+    format_name: str,
+    *,
+    is_prompt: bool = False,
+    thinking: bool = False,
 ) -> str:
     """`render`, joined."""
     return "".join(text for text, _ in render(messages, tools, format_name, is_prompt=is_prompt, thinking=thinking))
@@ -57,7 +67,9 @@ def render_text(
 
 def message_calls(message: Message) -> list[Call]:
     """The calls of an assistant message in OpenAI form."""
-    return [Call(entry["function"]["name"], entry["function"]["arguments"]) for entry in message.get("tool_calls") or []]
+    return [
+        Call(entry["function"]["name"], entry["function"]["arguments"]) for entry in message.get("tool_calls") or []
+    ]
 
 
 def prompt_ending(spec: WireFormat, thinking: bool) -> str:
@@ -69,13 +81,19 @@ def prompt_ending(spec: WireFormat, thinking: bool) -> str:
     return spec.no_thought
 
 
-def _answer(spec: WireFormat, reasoning: str | None, content: str, calls: list[Call], num_earlier: int) -> tuple[str, str, str]:
+def _answer(
+    spec: WireFormat, reasoning: str | None, content: str, calls: list[Call], num_earlier: int
+) -> tuple[str, str, str]:
     """(untrained opening, trained answer, untrained rest) of one assistant turn."""
     opening = prompt_ending(spec, bool(reasoning))
     written_calls = spec.write_calls(calls, num_earlier) if calls else ""
     if spec.is_xtml:
         thought = reasoning + close_tag("think") + open_tag("response") if reasoning else ""
-        return opening, f"{thought}{content}{close_tag('response')}{written_calls}{close_tag('message')}<|end_of_msg|>", ""
+        return (
+            opening,
+            f"{thought}{content}{close_tag('response')}{written_calls}{close_tag('message')}<|end_of_msg|>",
+            "",
+        )
     thought = f"{'' if spec.opens_thought else '<think>'}{reasoning}</think>" if reasoning else ""
     return opening, f"{thought}{content}{written_calls}<|im_end|>", "\n"
 

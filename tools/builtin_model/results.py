@@ -11,7 +11,7 @@ from tools.builtin_model.toolset import spoken
 from tools.builtin_model.wire import raw_or_json
 from tools.builtin_model.words import Words
 
-_KEYS = "temperature status result value price id name count total time date message sky wind city user title score rate amount level unit condition".split()
+_KEYS = ["temperature", "status", "result", "value", "price", "id", "name", "count", "total", "time", "date", "message", "sky", "wind", "city", "user", "title", "score", "rate", "amount", "level", "unit", "condition"]
 DONE = "Done."
 EMPTY = "The tool gave no result."
 
@@ -26,7 +26,9 @@ def make_result(words: Words) -> tuple[str, str]:
         )  # fmt: skip
         return text, text
     if roll < 0.47:
-        return words.choose(["ok", "OK", "done", "success", "true", '{"status": "ok"}', '{"success": true}', "Done", "null"]), DONE
+        return words.choose(
+            ["ok", "OK", "done", "success", "true", '{"status": "ok"}', '{"success": true}', "Done", "null"]
+        ), DONE
     if roll < 0.5:
         return words.choose(["", "none", "[]", "{}"]), EMPTY
     if roll < 0.56:
@@ -38,11 +40,26 @@ def make_result(words: Words) -> tuple[str, str]:
         return json.dumps(items, ensure_ascii=False), ", ".join(items)
     fields = {}
     for _ in range(words.number(1, 4)):
-        key = words.choose(_KEYS) if words.chance(0.6) and not words.held_out else words.word() + words.choose(["", "", "_" + words.word()])
-        fields[key] = words.choose(
-            [words.number(0, 999), words.number(-9, 99), words.word(), words.words(1, 3), words.number(0, 99) + 0.5, words.city(), words.person(), words.chance(0.5)]
+        key = (
+            words.choose(_KEYS)
+            if words.chance(0.6) and not words.held_out
+            else words.word() + words.choose(["", "", "_" + words.word()])
         )
-    return json.dumps(fields, ensure_ascii=False), ", ".join(f"{spoken(key)} {raw_or_json(value)}" for key, value in fields.items())
+        fields[key] = words.choose(
+            [
+                words.number(0, 999),
+                words.number(-9, 99),
+                words.word(),
+                words.words(1, 3),
+                words.number(0, 99) + 0.5,
+                words.city(),
+                words.person(),
+                words.chance(0.5),
+            ]
+        )
+    return json.dumps(fields, ensure_ascii=False), ", ".join(
+        f"{spoken(key)} {raw_or_json(value)}" for key, value in fields.items()
+    )
 
 
 def merge_answers(answers: list[str]) -> str:

@@ -33,7 +33,8 @@ def _fields(schema: Any, definitions: dict[str, Any], dash: str) -> str:
     if schema.get("properties"):
         required = schema.get("required") or []
         return "".join(
-            _field_line(name, field, name in required, definitions, dash) for name, field in schema["properties"].items()
+            _field_line(name, field, name in required, definitions, dash)
+            for name, field in schema["properties"].items()
         )
     if isinstance(schema.get("items"), dict):
         return _fields(schema["items"], definitions, dash)

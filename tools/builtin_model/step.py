@@ -57,10 +57,14 @@ class TrainingStep:
     def __init__(self, model: TinyModel, optimizer: Optimizer, batch_tokens: int, is_compiled: bool) -> None:
         self._model, self._optimizer, self._n = model, optimizer, batch_tokens
         self._device = model.embedding.weight.device
-        self._row = torch.zeros(batch_tokens + 1 + max_documents(batch_tokens) + 2, dtype=torch.int32, device=self._device)
+        self._row = torch.zeros(
+            batch_tokens + 1 + max_documents(batch_tokens) + 2, dtype=torch.int32, device=self._device
+        )
         self._bounds = torch.zeros(max_documents(batch_tokens) + 2, dtype=torch.int32, device=self._device)
         self._index = torch.arange(batch_tokens, dtype=torch.int32, device=self._device)
-        self._attention = varlen_attention(model, self._bounds) if self._device.type == "cuda" else masked_attention(self._bounds)
+        self._attention = (
+            varlen_attention(model, self._bounds) if self._device.type == "cuda" else masked_attention(self._bounds)
+        )
         self._head = torch.compile(_head_loss, dynamic=False) if is_compiled else _head_loss
         if is_compiled:
             for block in model.blocks:

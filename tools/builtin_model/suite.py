@@ -31,7 +31,11 @@ class SuiteTool:
 @functools.cache
 def load_suite() -> tuple[SuiteTool, ...]:
     """All tools of the suite."""
-    text = "\n".join(line for line in (DATA / "unseen_suite.txt").read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    text = "\n".join(
+        line
+        for line in (DATA / "unseen_suite.txt").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    )
     return tuple(_parse(block.splitlines()) for block in re.split(r"\n\s*\n", text.strip()))
 
 
@@ -47,13 +51,20 @@ def _parse(lines: list[str]) -> SuiteTool:
             key, _, rest = line.partition(": ")
             properties[key] = _schema(rest)
     parameters = {"type": "object", "properties": properties, "required": list(properties)}
-    return SuiteTool({"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}, tuple(requests))
+    return SuiteTool(
+        {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}},
+        tuple(requests),
+    )
 
 
 def _schema(text: str) -> dict[str, Any]:
     if text.startswith("{"):
         fields = dict(item.split(": ") for item in text.strip("{}").split(", "))
-        return {"type": "object", "properties": {key: {"type": kind} for key, kind in fields.items()}, "required": list(fields)}
+        return {
+            "type": "object",
+            "properties": {key: {"type": kind} for key, kind in fields.items()},
+            "required": list(fields),
+        }
     kind, _, description = text.partition(", ")
     schema: dict[str, Any]
     if kind.startswith("array of "):
@@ -75,7 +86,9 @@ def suite_dialogues(format_name: str, thinking: bool, num_tools: int, seed: int 
         for request, arguments in tool.requests:
             declared = [tool.declaration, *(other.declaration for other in rng.sample(others, num_tools - 1))]
             rng.shuffle(declared)
-            dialogue = Dialogue(format_name, thinking, f"unseen, {num_tools} tool{'s' if num_tools > 1 else ''}", declared)
+            dialogue = Dialogue(
+                format_name, thinking, f"unseen, {num_tools} tool{'s' if num_tools > 1 else ''}", declared
+            )
             dialogue.say("user", request)
             call = {"type": "function", "function": {"name": tool.name, "arguments": arguments}}
             dialogue.messages.append({"role": "assistant", "content": "", "tool_calls": [call]})

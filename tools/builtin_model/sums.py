@@ -47,5 +47,7 @@ def _working(a: int, op: str, b: int, result: int) -> str:
 
 def _three_terms(words: Words) -> tuple[str, str, str]:
     a, b, c = (words.number(1, 9) for _ in range(3))
-    question = words.choose(["{}+{}+{}=?", "{} + {} + {}", "What is {} + {} + {}?", "{}+{}+{}", "How much is {}+{}+{}?"]).format(a, b, c)
+    question = words.choose(
+        ["{}+{}+{}=?", "{} + {} + {}", "What is {} + {} + {}?", "{}+{}+{}", "How much is {}+{}+{}?"]
+    ).format(a, b, c)
     return question, f"{a} + {b} = {a + b}. {a + b} + {c} = {a + b + c}.", f"{a} + {b} + {c} = {a + b + c}"

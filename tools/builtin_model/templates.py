@@ -177,7 +177,15 @@ _DSML = (
     {{- '</|D|tool_calls>' -}}"""
 ).replace("|D|", DSML)
 
-_CALLS = {"qwen": _QWEN, "hermes": _HERMES, "glm": _GLM, "kimi": _KIMI, "kimi_k3": _KIMI_K3, "minimax": _MINIMAX, "dsml": _DSML}
+_CALLS = {
+    "qwen": _QWEN,
+    "hermes": _HERMES,
+    "glm": _GLM,
+    "kimi": _KIMI,
+    "kimi_k3": _KIMI_K3,
+    "minimax": _MINIMAX,
+    "dsml": _DSML,
+}
 
 _SYSTEM = r"""
 {%- if not messages -%}

@@ -15,17 +15,19 @@ from tools.builtin_model.words import Words
 MadeTool = FamilyTool | InventedTool
 _COUNTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8)
 _GENERIC = set(
-    "get set find create make show list add search look check read the a an of for to in on by and or with from is are it me my this that what which how "
-    "please can you i want need user name id number tool use value new one all do does call run at as be city date time text when where there your current given "
-    "return two between into about over have has will would could should".split()
+    ["get", "set", "find", "create", "make", "show", "list", "add", "search", "look", "check", "read", "the", "a", "an", "of", "for", "to", "in", "on", "by", "and", "or", "with", "from", "is", "are", "it", "me", "my", "this", "that", "what", "which", "how", "please", "can", "you", "i", "want", "need", "user", "name", "id", "number", "tool", "use", "value", "new", "one", "all", "do", "does", "call", "run", "at", "as", "be", "city", "date", "time", "text", "when", "where", "there", "your", "current", "given", "return", "two", "between", "into", "about", "over", "have", "has", "will", "would", "could", "should"]
 )
 
 
-def pick_tools(words: Words, target: MadeTool | None, count: int | None = None, also: tuple[MadeTool, ...] = ()) -> list[MadeTool]:
+def pick_tools(
+    words: Words, target: MadeTool | None, count: int | None = None, also: tuple[MadeTool, ...] = ()
+) -> list[MadeTool]:
     """`count` tools in random order, among them the target and `also`; a random count of 1 to 8 when none is given."""
     chosen: list[MadeTool] = [tool for tool in (target, *also) if tool is not None]
     count = max(count or words.choose(_COUNTS), len(chosen))
-    family_share = words.choose([0.15, 0.5, 0.9]) if not isinstance(target, FamilyTool) else words.choose([0.5, 0.8, 1.0])
+    family_share = (
+        words.choose([0.15, 0.5, 0.9]) if not isinstance(target, FamilyTool) else words.choose([0.5, 0.8, 1.0])
+    )
     attempts = 0
     while len(chosen) < count and attempts < 60:
         attempts += 1
@@ -35,7 +37,9 @@ def pick_tools(words: Words, target: MadeTool | None, count: int | None = None, 
     words.rng.shuffle(chosen)
     for tool in chosen:
         if isinstance(tool, InventedTool):
-            tool.must_say_verb = any(isinstance(other, InventedTool) and other is not tool and other.noun == tool.noun for other in chosen)
+            tool.must_say_verb = any(
+                isinstance(other, InventedTool) and other is not tool and other.noun == tool.noun for other in chosen
+            )
     return chosen
 
 

@@ -39,7 +39,9 @@ class Tool:
         """The OpenAI tool object, in the dialect of a randomly chosen client library."""
         function: dict[str, Any] = {"name": self.name}
         if self.description:
-            function["description"] = f"{self.description} {filler(words, words.number(5, 40))}" if words.chance(0.04) else self.description
+            function["description"] = (
+                f"{self.description} {filler(words, words.number(5, 40))}" if words.chance(0.04) else self.description
+            )
         roll = words.random()
         if self.parameters or roll < 0.8:
             schema = _object_schema(self.parameters, with_titles=roll > 0.75)
@@ -60,7 +62,10 @@ def _object_schema(parameters: list[Parameter], with_titles: bool) -> dict[str, 
             if not parameter.is_required and "enum" not in schema and not parameter.fields:
                 # pydantic writes Optional[...] as a union with null
                 description = schema.pop("description", None)
-                schema = {"anyOf": [{k: v for k, v in schema.items() if k != "title"}, {"type": "null"}], "title": schema["title"]}
+                schema = {
+                    "anyOf": [{k: v for k, v in schema.items() if k != "title"}, {"type": "null"}],
+                    "title": schema["title"],
+                }
                 if description:
                     schema["description"] = description
         properties[parameter.name] = schema

@@ -62,7 +62,9 @@ def train(args: argparse.Namespace) -> None:
     (args.out / "training_log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
 
 
-def _loop(args: argparse.Namespace, feeder: Feeder, optimizer: Optimizer, step: TrainingStep, is_gpu: bool) -> list[dict[str, float]]:
+def _loop(
+    args: argparse.Namespace, feeder: Feeder, optimizer: Optimizer, step: TrainingStep, is_gpu: bool
+) -> list[dict[str, float]]:
     schedule = Schedule(args.seconds, args.decay_from)
     began = time.time()
     for _ in range(2):  # compile before the clock starts
@@ -84,7 +86,12 @@ def _loop(args: argparse.Namespace, feeder: Feeder, optimizer: Optimizer, step: 
             now = time.time()
             speed = (number - last[1]) * args.batch_tokens / (now - last[0]) / 1e6
             last = (now, number)
-            entry = {"seconds": round(now - start, 1), "steps": number, "mtokens": round(number * args.batch_tokens / 1e6, 1), "loss": round(loss, 5)}
+            entry = {
+                "seconds": round(now - start, 1),
+                "steps": number,
+                "mtokens": round(number * args.batch_tokens / 1e6, 1),
+                "loss": round(loss, 5),
+            }
             log.append(entry | {"mtokens_per_second": round(speed, 3), "waits": feeder.num_waits})
             print(" ".join(f"{key}={value}" for key, value in log[-1].items()), flush=True)
             if not math.isfinite(loss):

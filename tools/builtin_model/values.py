@@ -25,7 +25,7 @@ def text_of(words: Words, value: Any) -> str:
 
 
 def enumeration(words: Words, items: Sequence[str]) -> str:
-    """"a, b and c", at times without the "and"."""
+    """ "a, b and c", at times without the "and"."""
     if len(items) == 1:
         return items[0]
     if words.chance(0.25):
@@ -48,7 +48,7 @@ def _integer(words: Words, bounds: str = "") -> int:
 
 
 def _bounds(bounds: str) -> tuple[int, int]:
-    """"1-9" or "-9-9": the dash behind the first character separates."""
+    """ "1-9" or "-9-9": the dash behind the first character separates."""
     split = bounds.index("-", 1)
     return int(bounds[:split]), int(bounds[split + 1 :])
 
@@ -120,7 +120,11 @@ def _time(words: Words) -> str:
     hour = words.number(1, 12)
     if roll < 0.75:
         return f"{hour} {words.choose(['am', 'pm'])}"
-    return f"{hour}{words.choose(['am', 'pm'])}" if roll < 0.87 else f"{hour}:{words.number(0, 59):02} {words.choose(['am', 'pm'])}"
+    return (
+        f"{hour}{words.choose(['am', 'pm'])}"
+        if roll < 0.87
+        else f"{hour}:{words.number(0, 59):02} {words.choose(['am', 'pm'])}"
+    )
 
 
 _SUFFIXES = (".txt", ".py", ".csv", ".md", ".json", ".log", ".html", ".pdf", "")
@@ -136,7 +140,11 @@ def _filename(words: Words) -> str:
 
 
 def _folder(words: Words) -> str:
-    return words.choose(["/", "", "./", "~/", ""]) + "/".join(words.word() for _ in range(words.number(1, 3))) + words.choose(["", "", "/"])
+    return (
+        words.choose(["/", "", "./", "~/", ""])
+        + "/".join(words.word() for _ in range(words.number(1, 3)))
+        + words.choose(["", "", "/"])
+    )
 
 
 def _url(words: Words) -> str:
@@ -156,7 +164,18 @@ def _command(words: Words) -> str:
 
 def _python_code(words: Words) -> str:
     word, a, b = words.word(), words.number(1, 99), words.number(1, 99)
-    return words.choose([f"print({a} + {b})", f"print('{word}')", f'print("{word}")', f"len('{word}')", f"{word} = {a}", f"sum(range({a}))", f"max({a}, {b})", f"import {word}"])
+    return words.choose(
+        [
+            f"print({a} + {b})",
+            f"print('{word}')",
+            f'print("{word}")',
+            f"len('{word}')",
+            f"{word} = {a}",
+            f"sum(range({a}))",
+            f"max({a}, {b})",
+            f"import {word}",
+        ]
+    )
 
 
 def _sql(words: Words) -> str:
@@ -170,7 +189,17 @@ def _sql(words: Words) -> str:
 
 def _expression(words: Words) -> str:
     a, b, c = words.number(1, 999), words.number(1, 99), words.number(2, 12)
-    forms = [f"{a} + {b}", f"{a} * {b}", f"{a} - {b}", f"{a} / {b}", f"{a}+{b}", f"({a} + {b}) * {c}", f"{a}*{b}", f"{b} * {c} - {a}", f"2 + {b}"]
+    forms = [
+        f"{a} + {b}",
+        f"{a} * {b}",
+        f"{a} - {b}",
+        f"{a} / {b}",
+        f"{a}+{b}",
+        f"({a} + {b}) * {c}",
+        f"{a}*{b}",
+        f"{b} * {c} - {a}",
+        f"2 + {b}",
+    ]
     return words.choose(forms)
 
 
@@ -180,8 +209,12 @@ def _equation(words: Words) -> str:
 
 
 def _todo(words: Words) -> str:
-    doing = words.choose("buy call clean fix send read write check pay feed bring cook wash print water finish".split())
-    thing = words.word() if words.chance(0.6) else words.choose([words.pick("noun"), words.pick("first_name"), words.pick("food")])
+    doing = words.choose(["buy", "call", "clean", "fix", "send", "read", "write", "check", "pay", "feed", "bring", "cook", "wash", "print", "water", "finish"])
+    thing = (
+        words.word()
+        if words.chance(0.6)
+        else words.choose([words.pick("noun"), words.pick("first_name"), words.pick("food")])
+    )
     return f"{doing} {words.choose(['', 'the ', 'the ', 'some '])}{thing}"
 
 
@@ -205,7 +238,9 @@ def _product(words: Words) -> str:
 
 
 def _scene(words: Words) -> str:
-    return f"a {words.pick('color')} {words.pick('animal')} {words.choose(['in', 'on', 'near', 'with'])} a {words.word()}"
+    return (
+        f"a {words.pick('color')} {words.pick('animal')} {words.choose(['in', 'on', 'near', 'with'])} a {words.word()}"
+    )
 
 
 def _place(words: Words) -> str:
@@ -214,7 +249,17 @@ def _place(words: Words) -> str:
         return words.city()
     if roll < 0.7:
         return f"{words.number(1, 199)} {words.pick('street')}"
-    return words.choose(["the airport", "the station", "Central Station", "the office", "my hotel", "the museum", words.name_word() + " Square"])
+    return words.choose(
+        [
+            "the airport",
+            "the station",
+            "Central Station",
+            "the office",
+            "my hotel",
+            "the museum",
+            words.name_word() + " Square",
+        ]
+    )
 
 
 def _identifier(words: Words) -> str:
@@ -225,20 +270,43 @@ def _identifier(words: Words) -> str:
 
 
 def _commit_message(words: Words) -> str:
-    return words.choose([f"fix {words.word()}", f"Add {words.word()} {words.word()}", f"update {words.word()}", words.sentence(), "wip", f"Remove the {words.word()}"])
+    return words.choose(
+        [
+            f"fix {words.word()}",
+            f"Add {words.word()} {words.word()}",
+            f"update {words.word()}",
+            words.sentence(),
+            "wip",
+            f"Remove the {words.word()}",
+        ]
+    )
 
 
 def _multiline(words: Words) -> str:
-    lines = [words.choose([words.sentence(), f"{words.word()} = {words.number(0, 99)}", f'print("{words.word()}")', f"- {words.words(1, 4)}"]) for _ in range(words.number(2, 4))]
+    lines = [
+        words.choose(
+            [
+                words.sentence(),
+                f"{words.word()} = {words.number(0, 99)}",
+                f'print("{words.word()}")',
+                f"- {words.words(1, 4)}",
+            ]
+        )
+        for _ in range(words.number(2, 4))
+    ]
     return "\n".join(lines)
 
 
 def _doctor(words: Words) -> str:
-    return words.choose(["Dr. ", "Dr. ", "Doctor "]) + (words.pick("last_name") if words.chance(0.6) else words.name_word())
+    return words.choose(["Dr. ", "Dr. ", "Doctor "]) + (
+        words.pick("last_name") if words.chance(0.6) else words.name_word()
+    )
 
 
 def _medicine(words: Words) -> str:
-    return words.choose(["aspirin", "ibuprofen", "paracetamol", "insulin", words.invented_word() + "in", words.invented_word() + "ol"])
+    return words.choose(
+        ["aspirin", "ibuprofen", "paracetamol", "insulin", words.invented_word() + "in", words.invented_word() + "ol"]
+    )
 
 
 def _list(words: Words, kind: str = "") -> list[Any]:
@@ -259,17 +327,25 @@ _GENERATORS: dict[str, Generator] = {
     "title": _title,
     "song": _song,
     "project": _title,
-    "word_title": lambda words: words.name_word() + words.choose(["", "", str(words.number(1, 99)), "-" + words.word()]),
+    "word_title": lambda words: (
+        words.name_word() + words.choose(["", "", str(words.number(1, 99)), "-" + words.word()])
+    ),
     "product": _product,
     "scene": _scene,
     "place": _place,
     "todo": _todo,
     "email": _email,
     "code": _code,
-    "tracking": lambda words: words.choose([_letters(words, 2, 2) + _digits(words, 6, 9), "1Z" + _digits(words, 6, 9), "PKG-" + _digits(words, 4, 5)]),
+    "tracking": lambda words: words.choose(
+        [_letters(words, 2, 2) + _digits(words, 6, 9), "1Z" + _digits(words, 6, 9), "PKG-" + _digits(words, 4, 5)]
+    ),
     "coupon": lambda words: (words.word().upper() if words.chance(0.7) else "SAVE") + _digits(words, 1, 2),
     "phone": lambda words: words.choose(["+49", "+1", "0", "555-", "+44 "]) + _digits(words, 5, 10),
-    "username": lambda words: words.choose(["", "", "@"]) + words.word() + words.choose(["", "_" + words.word(), str(words.number(1, 99)), "." + words.word()]),
+    "username": lambda words: (
+        words.choose(["", "", "@"])
+        + words.word()
+        + words.choose(["", "_" + words.word(), str(words.number(1, 99)), "." + words.word()])
+    ),
     "channel": lambda words: words.choose(["#", "#", ""]) + words.word(),
     "date": _date,
     "date_iso": _date_iso,
@@ -278,33 +354,89 @@ _GENERATORS: dict[str, Generator] = {
     "path": _path,
     "filename": _filename,
     "folder": _folder,
-    "image_path": lambda words: words.choose(["", "", "/", "img/"]) + words.word() + words.choose([".png", ".jpg", ".webp", ".gif"]),
+    "image_path": lambda words: (
+        words.choose(["", "", "/", "img/"]) + words.word() + words.choose([".png", ".jpg", ".webp", ".gif"])
+    ),
     "photo_id": lambda words: words.choose(["IMG_", "p-", "DSC", "photo-"]) + _digits(words, 2, 4),
     "url": _url,
     "repo_url": lambda words: f"https://github.com/{words.word()}/{words.word()}{words.choose(['', '.git'])}",
-    "host": lambda words: words.choose([f"{words.word()}.com", f"{words.word()}.local", f"10.0.{words.number(0, 255)}.{words.number(1, 254)}", f"{words.word()}.{words.word()}.org"]),
+    "host": lambda words: words.choose(
+        [
+            f"{words.word()}.com",
+            f"{words.word()}.local",
+            f"10.0.{words.number(0, 255)}.{words.number(1, 254)}",
+            f"{words.word()}.{words.word()}.org",
+        ]
+    ),
     "command": _command,
     "pycode": _python_code,
     "sql": _sql,
     "expression": _expression,
     "equation": _equation,
-    "function": lambda words: words.choose([f"x^2 + {words.number(1, 30)}", "sin(x)", f"{words.number(2, 12)}x - {words.number(1, 30)}", "log(x)", f"x^{words.number(2, 5)}"]),
+    "function": lambda words: words.choose(
+        [
+            f"x^2 + {words.number(1, 30)}",
+            "sin(x)",
+            f"{words.number(2, 12)}x - {words.number(1, 30)}",
+            "log(x)",
+            f"x^{words.number(2, 5)}",
+        ]
+    ),
     "commit_message": _commit_message,
     "identifier": _identifier,
     "env_var": lambda words: words.word().upper() + words.choose(["", "_" + words.word().upper()]),
-    "library": lambda words: words.choose(["numpy", "requests", "pandas", "react", "flask", words.word(), words.word(), words.word() + "-" + words.word()]),
-    "version": lambda words: f"{words.number(0, 9)}.{words.number(0, 30)}{words.choose(['', '', '.' + str(words.number(0, 9))])}",
-    "app": lambda words: words.choose(["Chrome", "Firefox", "Spotify", "Excel", "Word", "Slack", "Mail", "Photos", words.name_word(), words.name_word(), words.word()]),
+    "library": lambda words: words.choose(
+        ["numpy", "requests", "pandas", "react", "flask", words.word(), words.word(), words.word() + "-" + words.word()]
+    ),
+    "version": lambda words: (
+        f"{words.number(0, 9)}.{words.number(0, 30)}{words.choose(['', '', '.' + str(words.number(0, 9))])}"
+    ),
+    "app": lambda words: words.choose(
+        [
+            "Chrome",
+            "Firefox",
+            "Spotify",
+            "Excel",
+            "Word",
+            "Slack",
+            "Mail",
+            "Photos",
+            words.name_word(),
+            words.name_word(),
+            words.word(),
+        ]
+    ),
     "color_hex": lambda words: "#" + "".join(words.choose("0123456789abcdef") for _ in range(6)),
     "flight_no": lambda words: words.pick("airline") + words.choose(["", " "]) + _digits(words, 2, 4),
     "seat": lambda words: f"{words.number(1, 40)}{words.choose('ABCDEF')}",
-    "street_number": lambda words: f"{words.number(1, 199)} {words.pick('street') if words.chance(0.6) else words.name_word() + ' ' + words.choose(['Street', 'Road', 'Lane', 'Avenue'])}",
+    "street_number": lambda words: (
+        f"{words.number(1, 199)} {words.pick('street') if words.chance(0.6) else words.name_word() + ' ' + words.choose(['Street', 'Road', 'Lane', 'Avenue'])}"
+    ),
     "zip": lambda words: _digits(words, 5, 5),
     "latlon": lambda words: round(words.number(-89, 89) + words.number(1, 9999) / 10000, words.choose([1, 2, 4])),
     "tv_channel": lambda words: words.choose(["CNN", "BBC", "ESPN", "ARTE", "HBO", words.name_word(), "Channel 4"]),
-    "room_name": lambda words: words.choose([words.name_word(), f"{words.choose('ABC')}{words.number(1, 40)}", words.pick("city")]),
-    "job": lambda words: words.choose(["developer", "nurse", "teacher", "cook", "driver", "designer", "baker", "engineer", "manager", "tester", words.word() + " engineer", words.word() + " manager"]),
-    "school_subject": lambda words: words.choose(["math", "history", "biology", "physics", "chemistry", "art", "music", "geography", "English", words.word()]),
+    "room_name": lambda words: words.choose(
+        [words.name_word(), f"{words.choose('ABC')}{words.number(1, 40)}", words.pick("city")]
+    ),
+    "job": lambda words: words.choose(
+        [
+            "developer",
+            "nurse",
+            "teacher",
+            "cook",
+            "driver",
+            "designer",
+            "baker",
+            "engineer",
+            "manager",
+            "tester",
+            words.word() + " engineer",
+            words.word() + " manager",
+        ]
+    ),
+    "school_subject": lambda words: words.choose(
+        ["math", "history", "biology", "physics", "chemistry", "art", "music", "geography", "English", words.word()]
+    ),
     "doctor": _doctor,
     "medicine": _medicine,
     "square": lambda words: f"{words.choose('abcdefgh')}{words.number(1, 8)}",

@@ -69,7 +69,10 @@ def train_tokenizer(num_documents: int = TRAINING_DOCUMENTS, vocab_size: int = V
     """The tokenizer, trained on `num_documents` generated documents; the same seed gives the same vocabulary."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        [
+            pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
@@ -112,7 +115,9 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
         "model_max_length": MAX_POSITIONS,
         "chat_template": build("qwen"),
     }
-    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 class FastEncoder:

@@ -53,7 +53,9 @@ def raw_or_json(value: Any) -> str:
 
 def open_tag(tag: str, **attributes: Any) -> str:
     """A K3 channel's opener; attribute values are escaped, `&` before the quote."""
-    escaped = (f' {key}="{str(value).replace("&", "&amp;").replace(chr(34), "&quot;")}"' for key, value in attributes.items())
+    escaped = (
+        f' {key}="{str(value).replace("&", "&amp;").replace(chr(34), "&quot;")}"' for key, value in attributes.items()
+    )
     return f"<|open|>{tag}{''.join(escaped)}<|sep|>"
 
 
@@ -86,7 +88,8 @@ def _qwen(calls: Sequence[Call], _first: int) -> str:
 
 def _hermes(calls: Sequence[Call], _first: int) -> str:
     return "".join(
-        f'<tool_call>\n{{"name": {to_json(call.name)}, "arguments": {to_json(call.arguments)}}}\n</tool_call>' for call in calls
+        f'<tool_call>\n{{"name": {to_json(call.name)}, "arguments": {to_json(call.arguments)}}}\n</tool_call>'
+        for call in calls
     )
 
 
@@ -94,7 +97,8 @@ def _glm(calls: Sequence[Call], _first: int) -> str:
     return "".join(
         f"<tool_call>{call.name}\n"
         + "".join(
-            f"<arg_key>{key}</arg_key>\n<arg_value>{raw_or_json(value)}</arg_value>\n" for key, value in call.arguments.items()
+            f"<arg_key>{key}</arg_key>\n<arg_value>{raw_or_json(value)}</arg_value>\n"
+            for key, value in call.arguments.items()
         )
         + "</tool_call>"
         for call in calls
@@ -125,7 +129,9 @@ def _kimi_k3(calls: Sequence[Call], _first: int) -> str:
 def _minimax(calls: Sequence[Call], _first: int) -> str:
     entries = "".join(
         f'<invoke name="{call.name}">\n'
-        + "".join(f'<parameter name="{key}">{raw_or_json(value)}</parameter>\n' for key, value in call.arguments.items())
+        + "".join(
+            f'<parameter name="{key}">{raw_or_json(value)}</parameter>\n' for key, value in call.arguments.items()
+        )
         + "</invoke>\n"
         for call in calls
     )

@@ -72,7 +72,7 @@ def _sequence(pattern: str, text: str) -> list[re.Match[str]]:
             raise _InvalidMarkupError(text)
         matches.append(match)
         position = match.end()
-    if position != len(text) or not text and not matches:
+    if position != len(text) or (not text and not matches):
         if text:
             raise _InvalidMarkupError(text)
     return matches

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 DATA = Path(__file__).parent / "data"
 _ITEM = TypeVar("_ITEM")
-_ONSETS = "b d f g k l m n p r s t v z br cr dr fl gl kr pl st tr sh ch th w j h".split()
-_VOWELS = "a e i o u ai ee oo ia".split()
+_ONSETS = ["b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "br", "cr", "dr", "fl", "gl", "kr", "pl", "st", "tr", "sh", "ch", "th", "w", "j", "h"]
+_VOWELS = ["a", "e", "i", "o", "u", "ai", "ee", "oo", "ia"]
 _CODAS = ["", "", "", "n", "r", "s", "x", "l", "m", "t", "k"]
 
 
@@ -83,7 +83,8 @@ class Words:
         """A pronounceable word that is in no list."""
         while True:
             parts = [
-                self.choose(_ONSETS) + self.choose(_VOWELS) + (self.choose(_CODAS) if i else "") for i in range(self.number(2, 3))
+                self.choose(_ONSETS) + self.choose(_VOWELS) + (self.choose(_CODAS) if i else "")
+                for i in range(self.number(2, 3))
             ]
             word = "".join(parts)
             if is_held_out(word) == self.held_out:
