@@ -81,7 +81,7 @@ class CountTokensRequest(Struct, kw_only=True):
     messages: Annotated[list[UserTurn | AssistantTurn | SystemTurn], Meta(min_length=1)]
     model: str | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=2147483647)] | None = None
-    system: str | list[TextBlock] | None = None
+    system: str | list[TextBlock | ImageBlock | DocumentBlock] | None = None
     temperature: Annotated[float, Meta(ge=0.0, le=2.0)] | None = None
     top_p: Annotated[float, Meta(gt=0.0, le=1.0)] | None = None
     top_k: Annotated[int, Meta(ge=-1, le=2147483647)] | None = None
@@ -147,7 +147,7 @@ class MessagesRequest(Struct, kw_only=True):
     max_tokens: Annotated[int, Meta(ge=1, le=2147483647)]
     messages: Annotated[list[UserTurn | AssistantTurn | SystemTurn], Meta(min_length=1)]
     model: str | None = None
-    system: str | list[TextBlock] | None = None
+    system: str | list[TextBlock | ImageBlock | DocumentBlock] | None = None
     temperature: Annotated[float, Meta(ge=0.0, le=2.0)] | None = None
     top_p: Annotated[float, Meta(gt=0.0, le=1.0)] | None = None
     top_k: Annotated[int, Meta(ge=-1, le=2147483647)] | None = None
@@ -217,7 +217,7 @@ class StopDelta(Struct, kw_only=True):
 
 
 class SystemTurn(Struct, kw_only=True, tag_field="role", tag="system"):
-    content: str | list[TextBlock]
+    content: str | list[TextBlock | ImageBlock | DocumentBlock]
 
 
 class TextBlock(Struct, kw_only=True, tag_field="type", tag="text"):

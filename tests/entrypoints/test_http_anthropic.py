@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -217,3 +219,13 @@ def test_counting_is_what_the_prompt_has(server: LiveServer) -> None:
     shorter = server.post("/v1/messages/count_tokens", {"messages": body["messages"]}).json()
     assert shorter["input_tokens"] < count
     assert server.post("/v1/messages/count_tokens", {**body, "max_tokens": 5}).json() == {"input_tokens": count}
+
+
+def test_the_request_log_has_the_events(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    with running(scripted("hi", request_log=file)) as live:
+        ask(live, stream=True)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    events = [line["data"]["type"] for line in lines if line["type"] == "stream_chunk"]
+    assert events[0] == "message_start" and events[-1] == "message_stop"
+    assert [line["type"] for line in lines if line["type"] != "stream_chunk"] == ["request", "stream_done"]

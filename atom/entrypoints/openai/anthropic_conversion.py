@@ -14,9 +14,10 @@ from typing import Any
 from atom_spec import anthropic as spec
 
 from atom.entrypoints.openai.conversation import Conversation, EnforcedCall, EnforcedJson, function_tool
-from atom.entrypoints.openai.errors import ApiError, bad_request, unsupported
+from atom.entrypoints.openai.errors import bad_request, unsupported
 
 Request = spec.MessagesRequest | spec.CountTokensRequest
+Block = spec.TextBlock | spec.ImageBlock | spec.DocumentBlock
 
 # What clients address to Anthropic's billing, in a block of its own: it has a checksum of the request, new in each,
 # so that no two prompts would begin alike, and no prefix could ever be reused (docs/decisions/0060).
@@ -56,9 +57,10 @@ def anthropic_conversation(request: Request) -> Conversation:
     )
 
 
-def _system(system: str | list[spec.TextBlock] | None) -> list[dict[str, Any]]:
+def _system(system: str | list[Block] | None) -> list[dict[str, Any]]:
     if isinstance(system, list):
-        system = "".join(block.text for block in system if not _BILLING.fullmatch(block.text))
+        texts = [_text(block, f"system[{place}]") for place, block in enumerate(system)]
+        system = "".join(text for text in texts if not _BILLING.fullmatch(text))
     return [{"role": "system", "content": system}] if system else []
 
 
@@ -99,22 +101,18 @@ def _assistant(turn: spec.AssistantTurn) -> dict[str, Any]:
     return message
 
 
-def _joined(content: str | Sequence[spec.TextBlock | spec.ImageBlock | spec.DocumentBlock], at: str) -> str:
+def _joined(content: str | Sequence[Block], at: str) -> str:
     if isinstance(content, str):
         return content
     return "".join(_text(block, f"{at}[{place}]") for place, block in enumerate(content))
 
 
-def _text(block: spec.TextBlock | spec.ImageBlock | spec.DocumentBlock, at: str) -> str:
-    if isinstance(block, spec.TextBlock):
-        return block.text
-    raise _unreadable(block, at)
-
-
-def _unreadable(block: spec.ImageBlock | spec.DocumentBlock, at: str) -> ApiError:
+def _text(block: Block, at: str) -> str:
     if isinstance(block, spec.ImageBlock):
-        return unsupported(at, "this model does not support images")
-    return unsupported(at, "documents are not supported; send their text")
+        raise unsupported(at, "this model does not support images")
+    if isinstance(block, spec.DocumentBlock):
+        raise unsupported(at, "documents are not supported; send their text")
+    return block.text
 
 
 def _thinking(config: spec.ThinkingConfig | None) -> bool | None:

@@ -141,6 +141,8 @@ async def _respond(
     serving.metrics.open_streams.add(writer)
     try:
         await writer.write_all(answer, None if log is None else partial(log.add_frames, request_id))
+        if log is not None:
+            log.add("stream_done", request_id)
     finally:
         serving.metrics.open_streams.discard(writer)
     return None

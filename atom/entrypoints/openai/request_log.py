@@ -32,12 +32,10 @@ class RequestLog:
         self._lines.put(msgspec.json.encode(line) + b"\n")
 
     def add_frames(self, request_id: str, frames: bytes) -> None:
-        """Note the frames of a stream, one line each."""
+        """Note the frames of a stream, one line each; its end is noted apart, not every API sends one."""
         for frame in frames.removesuffix(b"\n\n").split(b"\n\n"):
             _, _, data = frame.partition(b"data: ")  # before it, at most the event's name
-            if data == b"[DONE]":
-                self.add("stream_done", request_id)
-            else:
+            if data != b"[DONE]":
                 self.add("stream_chunk", request_id, data)
 
     def close(self) -> None:
