@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from atom.benchmarks import benchmark_serving
 from atom.model_engine.messages import EngineCallError
 from atom.model_engine.token_stream import EngineDeadError
 from tests.entrypoints.live import LiveServer, error_of, running, scripted
@@ -121,6 +122,21 @@ def test_a_profile_of_a_request(server: ServerProcess, traces: Path) -> None:
     assert [path.name for path in traces.glob("new/*")] == ["rank_0"]
     files = list(traces.glob("new/rank_0/*"))
     assert len(files) == 2 and all(path.name.endswith(".pt.trace.json.gz") for path in files)
+
+
+def test_the_benchmark_records_its_load(
+    server: ServerProcess, folder: Path, traces: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = set(traces.glob("new/rank_0/*"))
+    flags = ["--dataset-name", "random", "--num-prompts", "3", "--random-input-len", "20", "--random-output-len", "4"]
+    url = str(server.client.base_url)
+    benchmark_serving.main(["--model", str(folder), "--base-url", url, "--ignore-eos", "--profile", *flags])
+    printed = capsys.readouterr().out
+    assert "Profiler: started" in printed and "Profiler: stopped" in printed
+    [file] = set(traces.glob("new/rank_0/*")) - before
+    assert file.name in printed
+    kinds = {label.partition("[")[0] for label in labels_of(events_of(file.parent, file.name))}
+    assert kinds == {"prefill", "decode"}
 
 
 def stop(server: ServerProcess) -> None:
