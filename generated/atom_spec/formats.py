@@ -330,10 +330,7 @@ FORMATS: dict[str, FormatSpec] = {
                         open='<｜DSML｜ parameter name="{key}" string="{is_string}">', close=("</｜DSML｜ parameter>",)
                     ),
                 ),
-                blocks=(
-                    Tag(open="", close=()),
-                    Tag(open='<｜DSML｜parameter name="arguments" string="false">', close=("</｜DSML｜parameter>",)),
-                ),
+                blocks=(Tag(open="", close=()),),
                 object_keys=None,
                 separator="",
                 at_start=False,

@@ -44,12 +44,10 @@ def derive(forms: Sequence[Form], is_object_call: bool) -> Markers:
     """The markers of one grammar. Raises DeriveError."""
     sections = [_split(number, "section", form.section, "calls") for number, form in enumerate(forms)]
     calls, blocks = ([], []) if is_object_call else _calls_and_blocks(forms)
-    arguments = [
-        _split(number, "argument", form.argument, "value")
-        for number, form in enumerate(forms)
-        if form.argument is not None
-    ]
+    arguments = [_argument(number, form.argument) for number, form in enumerate(forms) if form.argument is not None]
     separators = [_layout_free(form.call_separator) for form in forms if form.many_calls]
+    # An envelope: the object is the value of an ordinary argument.
+    blocks = [(tag, end) for tag, end in blocks if not tag or not any(tag.startswith(head_of(o)) for o, _ in arguments)]
     return Markers(
         wrappers=_grouped(pair for pair in sections if pair[0]),
         is_bare=any(not opener and form.at != "start" for (opener, _), form in zip(sections, forms, strict=True)),
@@ -113,13 +111,24 @@ def _block(pair: Pair, calls: Sequence[Pair]) -> Pair:
     return _layout_free(opener[len(known) :]), _layout_free(closer[: len(closer) - len(ends)])
 
 
+def _argument(number: int, template: str) -> Pair:
+    """The tags around a value. Next to it only a newline is layout; a space is part of the tag."""
+    start, end = _place(number, "argument", template, "value")
+    opener = template[:start].removesuffix("\n").lstrip()
+    return opener, template[end:].removeprefix("\n").rstrip()
+
+
 def _split(number: int, field: str, template: str, hole: str) -> Pair:
     """What stands before and behind a hole, layout taken off. Raises DeriveError unless it is there exactly once."""
+    start, end = _place(number, field, template, hole)
+    return _layout_free(template[:start]), _layout_free(template[end:])
+
+
+def _place(number: int, field: str, template: str, hole: str) -> tuple[int, int]:
     places = [match.span() for match in HOLE.finditer(template) if match.group(1) == hole]
     if len(places) != 1:
         raise DeriveError(number, field, f"{{{hole}}} must stand in it exactly once")
-    start, end = places[0]
-    return _layout_free(template[:start]), _layout_free(template[end:])
+    return places[0]
 
 
 def _layout_free(text: str) -> str:

@@ -1,4 +1,4 @@
-"""spec/formats/*.yaml to generated/atom_spec/formats.py.
+"""spec/formats/*.yaml to generated/atom_spec/formats.py and docs/formats.md.
 
 Owns the checks on a format file (its schema, its forms, the formats together) and the text of the tables; every
 complaint names a line. What a form means to a reader is derived in format_derive. Knows no reader.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codegen.format_build import build_format
+from codegen.format_page import page
 from codegen.format_tables import FormatSpec
 from codegen.source import YamlFile
 from codegen.text import format_python, python_header
@@ -33,7 +34,7 @@ def emit(spec_dir: Path) -> dict[str, str]:
     table = "".join(f"{spec.name!r}: {literal(spec)},\n" for spec in specs)
     source = f"from __future__ import annotations\n\n{types}\n\nFORMATS: dict[str, FormatSpec] = {{\n{table}}}\n"
     header = python_header(SOURCES, "Wire formats of tool calls: grammar, detection, forms, examples.")
-    return {"formats.py": format_python(header + source)}
+    return {"formats.py": format_python(header + source), "docs/formats.md": page(specs, SOURCES)}
 
 
 def literal(value: Any) -> str:

@@ -95,8 +95,12 @@ def test_dsml_takes_an_envelope_off_unless_the_tool_declares_it() -> None:
     assert read_every_way("dsml", text).parsed == [("get_weather", {"city": "Ulm"})]
     direct = f'<{D}invoke name="get_weather">{{"arguments": {{"city": "Ulm"}}}}</{D}invoke>'
     assert read_every_way("dsml", direct).parsed == [("get_weather", {"city": "Ulm"})]
-    tool = Tool("get_weather", {"properties": {"input": {"type": "object"}}})
-    assert read_every_way("dsml", text, [tool]).parsed == [("get_weather", {"input": {"city": "Ulm"}})]
+    for key in ("input", "arguments"):
+        tool = Tool("get_weather", {"properties": {key: {"type": "object"}}})
+        answer = read_every_way("dsml", text.replace("input", key), [tool])
+        assert answer.parsed == [("get_weather", {key: {"city": "Ulm"}})]
+    words = text.replace('{"city": "Ulm"}', "no object")
+    assert read_every_way("dsml", words).parsed == [("get_weather", {"input": "no object"})]
 
 
 def test_a_direct_body_that_breaks_off_keeps_what_was_read_and_leaks_nothing() -> None:
