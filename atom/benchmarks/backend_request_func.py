@@ -6,23 +6,16 @@ Does not know load, statistics or files. Every function returns a RequestFuncOut
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from http import HTTPStatus
+from typing import Any, Protocol
 
 import msgspec
 
-from atom.benchmarks.extras import need
 from atom.benchmarks.frames import Piece, read_mii, read_openai, read_tgi, read_trt_llm
-from atom.benchmarks.http_client import describe, open_session, refusal
+from atom.benchmarks.http_client import Session, clock, describe
 from atom.benchmarks.sse import EventSplitter
-
-if TYPE_CHECKING:
-    from aiohttp import ClientSession
-
-clock = time.perf_counter
-_JSON = {"Content-Type": "application/json"}
 
 
 class ProgressBar(Protocol):
@@ -53,7 +46,7 @@ class RequestFuncInput:
 
 @dataclass(slots=True)
 class RequestFuncOutput:
-    """What was measured. Times are seconds; start_time is a reading of `clock`.
+    """What was measured. Times are seconds; start_time is a reading of `clock`, 0 for a request that was never sent.
 
     ttft: from sending to the first frame with a token. latency: from sending to the last frame that carried a token or
     ended the answer. itl: the gaps between frames with a token. output_tokens, prompt_tokens: the server's count, None
@@ -81,7 +74,7 @@ class RequestFuncOutput:
 
 
 RequestFunc = Callable[..., Awaitable[RequestFuncOutput]]
-"""(RequestFuncInput, ProgressBar | None = None, ClientSession | None = None) -> RequestFuncOutput."""
+"""(RequestFuncInput, ProgressBar | None = None, Session | None = None) -> RequestFuncOutput."""
 
 
 class StreamRecorder:
@@ -93,6 +86,10 @@ class StreamRecorder:
         self._last_token = 0.0
         self._end = 0.0
         self.is_complete = False
+
+    def begin(self, now: float) -> None:
+        """The request goes out at `now`."""
+        self._output.start_time = now
 
     def take(self, piece: Piece, now: float) -> None:
         """Record a frame that came in at `now`."""
@@ -136,35 +133,33 @@ async def _send(
     body: dict[str, Any],
     read: Callable[[bytes], Piece],
     pbar: ProgressBar | None,
-    session: ClientSession | None,
+    session: Session | None,
     *,
     streamed: bool = True,
     has_end_mark: bool = True,
 ) -> RequestFuncOutput:
     """Send one request and record its answer. has_end_mark: a stream that just ends was cut off."""
     if session is None:
-        async with open_session() as own_session:
+        async with Session() as own_session:
             return await _send(request, body, read, pbar, own_session, streamed=streamed, has_end_mark=has_end_mark)
-    aiohttp = need("aiohttp", "the serving benchmark")
     output = RequestFuncOutput(prompt_len=request.prompt_len, streamed=streamed)
     recorder = StreamRecorder(output)
     recorder.is_complete = not has_end_mark
     data = msgspec.json.encode({**body, **(request.extra_body or {})})
-    output.start_time = clock()
+    splitter = EventSplitter()
+
+    def receive(chunk: bytes, now: float) -> None:
+        _take_events(splitter.feed(chunk), read, recorder, now)
+
     try:
-        async with session.post(request.api_url, data=data, headers=_JSON) as response:
-            if response.status != 200:
-                output.error = await refusal(response)
-            elif streamed:
-                splitter = EventSplitter()
-                async for chunk in response.content.iter_any():
-                    now = clock()
-                    _take_events(splitter.feed(chunk), read, recorder, now)
-                _take_events(splitter.finish(), read, recorder, clock())
-            else:
-                whole = await response.read()
-                recorder.take(read(whole), clock())
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        answer = await session.request("POST", request.api_url, data, receive if streamed else None, recorder.begin)
+        if answer.status != HTTPStatus.OK:
+            output.error = answer.refusal
+        elif streamed:
+            _take_events(splitter.finish(), read, recorder, clock())
+        else:
+            recorder.take(read(answer.body), clock())
+    except OSError as error:
         output.error = output.error or describe(error)
     except msgspec.MsgspecError as error:
         output.error = f"a frame can not be read: {error}"
@@ -183,7 +178,7 @@ def _take_events(events: list[bytes], read: Callable[[bytes], Piece], recorder: 
 
 
 async def async_request_openai_completions(
-    request_func_input: RequestFuncInput, pbar: ProgressBar | None = None, session: ClientSession | None = None
+    request_func_input: RequestFuncInput, pbar: ProgressBar | None = None, session: Session | None = None
 ) -> RequestFuncOutput:
     """POST /v1/completions, as vLLM, SGLang, LMDeploy, ScaleLLM and OpenAI's own API have it."""
     request = request_func_input
@@ -205,7 +200,7 @@ async def async_request_openai_completions(
 
 
 async def async_request_openai_chat_completions(
-    request_func_input: RequestFuncInput, pbar: ProgressBar | None = None, session: ClientSession | None = None
+    request_func_input: RequestFuncInput, pbar: ProgressBar | None = None, session: Session | None = None
 ) -> RequestFuncOutput:
     """POST /v1/chat/completions with the prompt as the one user message."""
     request = request_func_input
@@ -225,7 +220,7 @@ async def async_request_openai_chat_completions(
 
 
 async def async_request_tgi(
-    request_func_input: RequestFuncInput, pbar: ProgressBar | None = None, session: ClientSession | None = None
+    request_func_input: RequestFuncInput, pbar: ProgressBar | None = None, session: Session | None = None
 ) -> RequestFuncOutput:
     """POST /generate_stream of text-generation-inference. Token counts are in the last frame's details."""
     request = request_func_input
@@ -235,7 +230,7 @@ async def async_request_tgi(
 
 
 async def async_request_trt_llm(
-    request_func_input: RequestFuncInput, pbar: ProgressBar | None = None, session: ClientSession | None = None
+    request_func_input: RequestFuncInput, pbar: ProgressBar | None = None, session: Session | None = None
 ) -> RequestFuncOutput:
     """POST .../generate_stream of Triton with a TensorRT-LLM ensemble. It counts no tokens and marks no end."""
     request = request_func_input
@@ -252,7 +247,7 @@ async def async_request_trt_llm(
 
 
 async def async_request_deepspeed_mii(
-    request_func_input: RequestFuncInput, pbar: ProgressBar | None = None, session: ClientSession | None = None
+    request_func_input: RequestFuncInput, pbar: ProgressBar | None = None, session: Session | None = None
 ) -> RequestFuncOutput:
     """POST /v1/completions of DeepSpeed-MII, which answers whole: the time to its first token is its latency."""
     request = request_func_input

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
@@ -21,13 +21,12 @@ from atom.benchmarks.backend_request_func import (
     ProgressBar,
     RequestFuncInput,
     RequestFuncOutput,
-    clock,
 )
 from atom.benchmarks.benchmark_utils import pytorch_benchmark_records
 from atom.benchmarks.datasets import sample_requests
 from atom.benchmarks.extras import MissingExtraError
 from atom.benchmarks.flags import api_path, base_url, parse_flags
-from atom.benchmarks.http_client import ServerCallError, call, open_session
+from atom.benchmarks.http_client import ServerCallError, Session, call, clock
 from atom.benchmarks.load import arrival_times, run_load
 from atom.benchmarks.metrics import calculate_metrics, count_output_tokens
 from atom.benchmarks.prompts import SampleRequest, load_prompt_writer
@@ -35,9 +34,6 @@ from atom.benchmarks.report import format_report
 from atom.benchmarks.results import make_result, result_path, write_json
 from atom.benchmarks.run_data import Run
 from atom.benchmarks.speculation import Speculation, read_counters, speculation_between
-
-if TYPE_CHECKING:
-    from aiohttp import ClientSession
 
 PROG = "python -m atom.benchmarks.benchmark_serving"
 T = TypeVar("T")
@@ -49,7 +45,7 @@ class _Target:
 
     options: argparse.Namespace
     model: str
-    session: ClientSession
+    session: Session
 
     async def send(self, request: SampleRequest, pbar: ProgressBar | None = None) -> RequestFuncOutput:
         options = self.options
@@ -133,7 +129,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 async def _first_model(url: str) -> str:
     """The model that the server lists first. Raises ServerCallError."""
-    async with open_session() as session:
+    async with Session() as session:
         models = await call(session, "GET", f"{url}/v1/models")
     try:
         return str(models["data"][0]["id"])
@@ -147,7 +143,7 @@ async def measure(
     """Warm up, then send the load. Raises ServerCallError where the profiler does not start."""
     url = base_url(options)
     times = arrival_times(len(requests), options.request_rate, options.burstiness, options.seed)
-    async with open_session() as session:
+    async with Session() as session:
         target = _Target(options, model, session)
         await _warm_up(target, warmups)
         before = await _counters(session, url)
@@ -175,7 +171,7 @@ async def _warm_up(target: _Target, warmups: Sequence[SampleRequest]) -> None:
         print(f"A warm-up request failed: {reason}", flush=True)
 
 
-async def _counters(session: ClientSession, url: str) -> dict[str, Any] | None:
+async def _counters(session: Session, url: str) -> dict[str, Any] | None:
     """Draft statistics; a server that fails to give them is measured all the same, and that is said."""
     try:
         return await read_counters(session, url)
@@ -184,7 +180,7 @@ async def _counters(session: ClientSession, url: str) -> dict[str, Any] | None:
         return None
 
 
-async def _profile(session: ClientSession, url: str, action: str) -> str:
+async def _profile(session: Session, url: str, action: str) -> str:
     """Start or stop the server's profiler; what it answered. Raises ServerCallError where it refuses."""
     print(f"Profiler: POST {url}/{action}_profile", flush=True)
     answer = await call(session, "POST", f"{url}/{action}_profile")
@@ -193,7 +189,7 @@ async def _profile(session: ClientSession, url: str, action: str) -> str:
     return f"{'started' if action == 'start' else 'stopped'}: {answer}"
 
 
-async def _stop_profile(session: ClientSession, url: str) -> None:
+async def _stop_profile(session: Session, url: str) -> None:
     """Stop the profiler; a refusal is said, and the measurement kept."""
     try:
         said = await _profile(session, url, "stop")

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from atom.benchmarks.backend_request_func import clock
+from atom.benchmarks.http_client import clock
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")

@@ -73,7 +73,7 @@ def _details(run: Run) -> dict[str, list[Any]]:
     return {
         "input_lens": [input_tokens(output) for output in outputs],
         "output_lens": [(output.output_tokens or 0) if output.success else 0 for output in outputs],
-        "start_times": [output.start_time - run.start for output in outputs],
+        "start_times": [output.start_time - run.start if output.start_time else None for output in outputs],
         "ttfts": [output.ttft if output.success else None for output in outputs],
         "itls": [output.itl for output in outputs],
         "latencies": [output.latency if output.success else None for output in outputs],

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from atom.benchmarks.http_client import call
-
-if TYPE_CHECKING:
-    from aiohttp import ClientSession
+from atom.benchmarks.http_client import Session, call
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class Speculation:
     since_start: bool = False
 
 
-async def read_counters(session: ClientSession, base_url: str) -> dict[str, Any] | None:
+async def read_counters(session: Session, base_url: str) -> dict[str, Any] | None:
     """The server's draft statistics; None where it has none or does not speculate. Raises ServerCallError."""
     stats = await call(session, "GET", f"{base_url}/debug/mtp_stats")
     return stats if isinstance(stats, dict) and stats.get("enabled") else None

@@ -13,8 +13,6 @@ import pytest
 from atom.benchmarks.benchmark_serving import main
 from tests.benchmarks.sse_server import Script, SSEServer
 
-pytest.importorskip("aiohttp", reason="comes with the bench extra")
-
 Serve = Callable[..., SSEServer]
 Bench = Callable[..., dict[str, Any]]
 

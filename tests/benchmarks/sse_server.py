@@ -12,18 +12,22 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
-from aiohttp import web
+CHUNKED = "Transfer-Encoding: chunked"
 
 
 @dataclass(frozen=True)
 class Script:
-    """One answer. steps: (seconds to wait, bytes to write). cut: break the connection after the last step."""
+    """One answer. steps: (seconds to wait, bytes to write). cut: close the connection after the last step.
+
+    framing: the header that says where the body ends; other than chunks, the end of the connection does.
+    """
 
     steps: Sequence[tuple[float, bytes]] = ()
     status: int = 200
-    content_type: str = "text/event-stream"
+    framing: str = CHUNKED
     cut: bool = False
 
 
@@ -48,7 +52,8 @@ class SSEServer:
         self.others: dict[str, Any] = {"/v1/models": {"data": [{"id": "atom-tiny"}]}}
         self.other_calls: list[str] = []
         self.port = 0
-        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -76,42 +81,61 @@ class SSEServer:
         return f"http://127.0.0.1:{self.port}"
 
     async def _start(self) -> None:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.port = self._runner.addresses[0][1]
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
 
     async def _end(self) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+        assert self._server is not None
+        self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
 
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if request.method == "GET" or request.path in self.others:
-            self.other_calls.append(f"{request.method} {request.path}")
-            if request.path not in self.others:
-                return web.Response(status=404)
-            answer = self.others[request.path]
-            return web.json_response(answer.pop(0) if isinstance(answer, list) else answer)
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while await self._handle(reader, writer):
+                pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client left, or the test is over
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request; whether the connection stays open."""
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").strip().split("\r\n")
+        method, path, _ = first.split(" ")
+        headers = dict(line.split(": ", 1) for line in lines)
+        body = await reader.readexactly(int(headers.get("Content-Length", 0)))
         received = time.perf_counter()
-        body = await request.json() if request.can_read_body else {}
-        script = self._script(len(self.log), body)
-        exchange = Exchange(request.path, body, dict(request.headers), received, script)
+        if method == "GET" or path in self.others:
+            self.other_calls.append(f"{method} {path}")
+            answer = self.others.get(path)
+            value = json.dumps(answer.pop(0) if isinstance(answer, list) else answer).encode()
+            writer.write(_head(200 if path in self.others else 404, f"Content-Length: {len(value)}") + value)
+            return True
+        value = json.loads(body) if body else {}
+        script = self._script(len(self.log), value)
+        exchange = Exchange(path, value, headers, received, script)
         self.log.append(exchange)
-        response = web.StreamResponse(status=script.status, headers={"Content-Type": script.content_type})
-        await response.prepare(request)
+        writer.write(_head(script.status, script.framing))
         for delay, data in script.steps:
             if delay:
                 await asyncio.sleep(delay)
             exchange.writes.append(time.perf_counter())
-            await response.write(data)
-        if script.cut:
-            assert request.transport is not None
-            request.transport.abort()
-        else:
-            await response.write_eof()
-        return response
+            writer.write(b"%x\r\n%b\r\n" % (len(data), data) if script.framing == CHUNKED else data)
+            await writer.drain()
+        if script.cut or script.framing != CHUNKED:
+            return False
+        writer.write(b"0\r\n\r\n")
+        return True
+
+
+def _head(status: int, framing: str) -> bytes:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{framing}\r\n\r\n".encode("latin-1")
 
 
 def event(value: Any) -> bytes:

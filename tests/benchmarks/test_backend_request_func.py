@@ -107,7 +107,7 @@ def test_tensorrt_llm(serve: Serve) -> None:
     ],
 )
 def test_deepspeed_mii_answers_whole(serve: Serve, answer: bytes, tokens: int | None) -> None:
-    server = serve(Script([(0.0, answer)], content_type="application/json"))
+    server = serve(at_once(answer))
     output = ask(server, "deepspeed-mii", "/v1/completions", ignore_eos=True)
     assert (output.success, output.generated_text, output.output_tokens) == (True, "ab", tokens)
     assert (output.streamed, output.itl, output.tpot) == (False, [], None)
@@ -136,7 +136,10 @@ def test_the_api_key_of_the_environment_and_no_compression(serve: Serve, monkeyp
         (at_once(b'{"error": {"message": "too long"}}', status=400), "HTTP 400: too long"),
         (at_once(b"<html>", status=502), "HTTP 502: <html>"),
         (at_once(status=503), "HTTP 503: Service Unavailable"),
-        (at_once(text("a"), cut=True), "ClientPayloadError"),
+        (
+            at_once(text("a"), cut=True),
+            "BrokenAnswerError: the server closed the connection before the answer was complete",
+        ),
     ],
 )
 def test_failures_are_named(serve: Serve, script: Script, reason: str) -> None:
@@ -148,7 +151,7 @@ def test_failures_are_named(serve: Serve, script: Script, reason: str) -> None:
 def test_a_server_that_is_not_there_is_a_failure() -> None:
     output = ask("http://127.0.0.1:9", "vllm", "/v1/completions")  # the port of discard: nobody listens
     assert not output.success
-    assert "127.0.0.1:9" in output.error
+    assert output.error.startswith("UnreachableError: 127.0.0.1:9 can not be reached")
 
 
 @pytest.mark.parametrize("end", [DONE, usage(1), text("", "stop")])
