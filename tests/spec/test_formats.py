@@ -67,7 +67,7 @@ def test_a_json_call_needs_its_keys(spec_copy: Path) -> None:
 def test_markers_derive_from_the_forms() -> None:
     [grammar] = FORMATS["dsml"].grammars
     by_opener = {tag.open: tag.close for tag in grammar.calls}
-    assert by_opener['<｜DSML｜invoke name="{name}"/>'] == ()
+    assert by_opener['<｜DSML｜invoke name="{name}"{ws}/>'] == ()
     assert by_opener['<｜DSML｜invoke name="{name}">'] == ("</｜DSML｜invoke>",)
     assert set(by_opener['<invoke name="{name}">']) == {"</invoke>", "</｜DSML｜invoke>"}
     assert grammar.blocks[0] == Tag("", ())
