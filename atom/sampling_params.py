@@ -15,6 +15,17 @@ MAX_STOP_STRINGS = 16
 MAX_LOGPROBS = 20
 
 
+class AnswerGrammar(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an answer may look like: every prefix of its text must be one of the grammar's, and its end an end there.
+
+    text: llguidance's Lark dialect; the answer as it is detokenized. text_token_ids: special tokens that are part of
+    that text, because markup is spelt with them; no other special token can occur before the end.
+    """
+
+    text: str
+    text_token_ids: tuple[int, ...] = ()
+
+
 class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
     """Sampling parameters of one sequence. Raises ValueError that names the field when a value is out of range.
 
@@ -23,7 +34,8 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
     prompt and generated tokens. logit_bias: token id to bias in [-100, 100]. seed: any int64; None draws a fresh one.
     stop_strings match on text and are not returned unless include_stop_str_in_output. logprobs: number of alternatives
     a token besides the sampled one (0 gives the sampled one alone); None is off; values are of the raw distribution.
-    prompt_logprobs: the same for the prompt's tokens.
+    prompt_logprobs: the same for the prompt's tokens. grammar: only tokens that it allows are sampled; it also says
+    where the answer can end, so that min_tokens holds only as far as it can go on, and ignore_eos can not be met.
     """
 
     temperature: float = 1.0
@@ -44,6 +56,7 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
     prompt_logprobs: int | None = None
     skip_special_tokens: bool = True
     include_stop_str_in_output: bool = False
+    grammar: AnswerGrammar | None = None
 
     def __post_init__(self) -> None:
         for name, low, high in _RANGES:
@@ -66,6 +79,8 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
             raise ValueError("stop strings must not be empty")
         if self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens ({self.min_tokens}) must not exceed max_tokens ({self.max_tokens})")
+        if self.grammar is not None and self.ignore_eos:
+            raise ValueError("ignore_eos can not be met where a grammar says how the answer ends")
 
     @property
     def stop_list(self) -> tuple[str, ...]:

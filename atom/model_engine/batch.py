@@ -79,7 +79,7 @@ class StepResult:
     token_ids [B, 1 + k] and num_tokens [B]: row r sampled token_ids[r, :num_tokens[r]]; 0 for rows that do not sample.
     logprobs[r]: one entry a sampled token, for rows that asked. prompt_logprobs[r]: the entries for the prompt
     positions that this chunk predicts, i.e. tokens context_len + 1 ... context_len + query_len, without the (unknown)
-    one after the prompt's end.
+    one after the prompt's end. errors[r]: why the row's sequence can not go on; what it sampled is not to be used.
     """
 
     step: int
@@ -87,3 +87,4 @@ class StepResult:
     num_tokens: Int32Array
     logprobs: dict[int, list[TokenLogprobs]] = field(default_factory=dict)
     prompt_logprobs: dict[int, list[TokenLogprobs]] = field(default_factory=dict)
+    errors: dict[int, str] = field(default_factory=dict)

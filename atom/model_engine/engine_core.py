@@ -30,6 +30,7 @@ from atom.model_engine.messages import (
     UtilityCall,
     UtilityReply,
 )
+from atom.model_engine.preparing import PreparingRequests
 from atom.model_engine.scheduler import Scheduler, UnservableRequest
 from atom.model_engine.scheduler_limits import SchedulerLimits
 from atom.model_engine.sequence import Sequence
@@ -42,6 +43,8 @@ USER_ERRORS = (ValueError, TypeError, OSError, NotImplementedError, ImportError,
 
 # Seconds between two looks at a named operation while there is nothing else to do.
 CALL_POLL = 0.01
+# The same for a grammar that is being compiled, which takes a millisecond or a few.
+PREPARING_POLL = 0.001
 
 IN_PROCESS_EXECUTOR = "atom.model_engine.executor.in_process:InProcessExecutor"
 
@@ -57,6 +60,7 @@ class EngineCore:
         self.scheduler = scheduler
         self._log = log
         self._pending: list[TokenDelta] = []
+        self._preparing = PreparingRequests()
         self._step = self._step_overlapped if executor.max_in_flight > 1 else self._step_plain
 
     @classmethod
@@ -84,10 +88,35 @@ class EngineCore:
         """Whether `step` has anything to do before another request comes."""
         return self.scheduler.has_unfinished or self.scheduler.num_in_flight > 0 or bool(self._pending)
 
+    @property
+    def is_preparing(self) -> bool:
+        """Whether requests wait for something that goes on beside the steps."""
+        return len(self._preparing) > 0
+
+    @property
+    def request_ids(self) -> list[str]:
+        """Every request that has not ended."""
+        return [*self._preparing.ids, *self.scheduler.sequences]
+
     def add(self, request: EngineRequest) -> Sequence:
-        """Queue a request. UnservableRequest when it can never run, ValueError when its id is in use."""
+        """Queue a request. UnservableRequest when it can never run, ValueError when its id is in use.
+
+        Waits for its grammar to be compiled, where it has one.
+        """
         self.check(request)
+        if request.sampling.grammar is not None:
+            self.executor.prepare(request.sampling.grammar).result()
         return self.scheduler.add(request)
+
+    def add_when_ready(self, request: EngineRequest) -> None:
+        """`add` without waiting: a request with a grammar is queued, or refused, by a later step."""
+        if request.sampling.grammar is None:
+            self.add(request)
+            return
+        self.check(request)
+        if request.request_id in self._preparing:
+            raise ValueError(f"request id {request.request_id!r} is already in use")
+        self._preparing.add(request, self.executor.prepare(request.sampling.grammar))
 
     def check(self, request: EngineRequest) -> None:
         """UnservableRequest when the request can never run here."""
@@ -104,14 +133,28 @@ class EngineCore:
             delta = self.scheduler.abort(request_id)
             if delta is not None:
                 self._pending.append(delta)
+            elif self._preparing.remove(request_id):
+                self._pending.append(TokenDelta(request_id, [], "abort"))
 
     def step(self) -> list[TokenDelta]:
         """One turn of the loop; an empty list when no result was due."""
+        if self._preparing:
+            self._queue_prepared()
         pending = self.take_pending()
         deltas = pending + self._step() if pending else self._step()
         if self._log is not None and deltas:
             self._log.step(self.stats())
         return deltas
+
+    def _queue_prepared(self) -> None:
+        for request, error in self._preparing.take_ready():
+            if error is not None:
+                self.refuse(request.request_id, describe(error))
+                continue
+            try:
+                self.scheduler.add(request)
+            except ValueError as refusal:
+                self.refuse(request.request_id, str(refusal))
 
     def take_pending(self) -> list[TokenDelta]:
         """The deltas of refused and aborted requests since the last step."""
@@ -190,9 +233,9 @@ def serve(core: EngineCore, sockets: EngineSockets) -> None:
     calls = OpenCalls(core, sockets)
     while True:
         if not core.has_work:
-            if deadline is not None:
+            if deadline is not None and not core.is_preparing:
                 return
-            sockets.wait(CALL_POLL if calls.are_open else None)
+            sockets.wait(PREPARING_POLL if core.is_preparing else CALL_POLL if calls.are_open else None)
         for message in sockets.receive_all():
             if isinstance(message, Shutdown):
                 deadline = time.monotonic() + message.drain_timeout
@@ -200,7 +243,7 @@ def serve(core: EngineCore, sockets: EngineSockets) -> None:
                 _handle(core, calls, message)
         calls.answer()
         if deadline is not None and time.monotonic() >= deadline:
-            core.abort(list(core.scheduler.sequences))
+            core.abort(core.request_ids)
             sockets.send(StepOutput(core.take_pending(), core.stats()))
             return
         deltas = core.step()
@@ -245,7 +288,7 @@ def _failed(call_id: int, error: BaseException) -> UtilityReply:
 def _handle(core: EngineCore, calls: OpenCalls, message: EngineRequest | AbortRequests | UtilityCall) -> None:
     if isinstance(message, EngineRequest):
         try:
-            core.add(message)
+            core.add_when_ready(message)
         except ValueError as error:
             core.refuse(message.request_id, str(error))
     elif isinstance(message, AbortRequests):

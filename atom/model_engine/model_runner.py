@@ -7,6 +7,7 @@ Shapes: B rows, R rows that sample, T tokens, V vocabulary.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,9 +17,11 @@ from atom import envs
 from atom.config import Config
 from atom.model_engine import kv_cache
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
+from atom.model_engine.grammars import Grammars
 from atom.model_engine.input_batch import InputBatch, SampledRows
 from atom.model_engine.messages import EngineInfo, TokenLogprobs
 from atom.model_engine.sampling_state import OFF, SamplingState
+from atom.model_engine.token_masks import MaskedRows, TokenMasks
 from atom.model_loader.loader import load_model
 from atom.model_ops.context import BuildContext
 from atom.model_ops.kernels.select import select_kernels
@@ -42,6 +45,7 @@ class StepOutput:
     tokens: torch.Tensor
     logprobs: list[tuple[list[int], list[int], Logprobs]] = field(default_factory=list)
     prompt_logprobs: dict[int, list[tuple[int, Logprobs]]] = field(default_factory=dict)
+    errors: dict[int, str] = field(default_factory=dict)
 
     def result(self) -> StepResult:
         """Copy to the host; waits for the device."""
@@ -57,7 +61,7 @@ class StepOutput:
             row: [entry for limit, values in slices for entry in to_messages(values, [limit] * len(values.token_ids))]
             for row, slices in self.prompt_logprobs.items()
         }
-        return StepResult(self.step, token_ids, num_tokens, logprobs, prompts)
+        return StepResult(self.step, token_ids, num_tokens, logprobs, prompts, self.errors)
 
 
 def to_messages(values: Logprobs, limits: list[int]) -> list[TokenLogprobs]:
@@ -73,8 +77,11 @@ def to_messages(values: Logprobs, limits: list[int]) -> list[TokenLogprobs]:
 class ModelRunner:
     """A loaded model, its cache and the state of its slots."""
 
-    def __init__(self, config: Config) -> None:
-        """Load the model and allocate its cache. Raises with a message for the user."""
+    def __init__(self, config: Config, grammars: Grammars | None = None) -> None:
+        """Load the model and allocate its cache. Raises with a message for the user.
+
+        grammars: what sequences with a grammar need; without it there can be none.
+        """
         self.config = config
         self.device = resolve_device(config.device)
         self.dtype = getattr(torch, config.dtype)
@@ -88,6 +95,7 @@ class ModelRunner:
         self.state = SamplingState(config.max_num_seqs, config.hf.vocab_size, config.eos_token_ids, self.device)
         max_blocks = -(-config.max_model_len // config.block_size)
         self.inputs = InputBatch(config.max_num_seqs, max_blocks, config.block_size, self.state, self.device)
+        self.masks = None if grammars is None else TokenMasks(config.max_num_seqs, grammars, _mask_threads(self.device))
 
     def info(self) -> EngineInfo:
         """What the engine tells the API process."""
@@ -119,6 +127,9 @@ class ModelRunner:
     def run(self, batch: ScheduledBatch) -> StepOutput:
         """One step. The batch's state changes even when it raises, so a failed runner is not to be used again."""
         self.inputs.apply(batch)
+        if self.masks is not None:
+            for admission in batch.admissions:
+                self.masks.admit(admission)
         step = self.inputs.inputs(batch)
         step.plan = self.kernels["attention_plan"](step)
         hidden = self.model(step)
@@ -138,10 +149,16 @@ class ModelRunner:
         slots, num_outputs = sampled.slots, sampled.num_outputs
         if self.state.needs_edits(slots, num_outputs):
             logits = self._edit(raw, slots, num_outputs)
+        masked = None if self.masks is None else self.masks.rows(slots)
+        if masked is not None:
+            logits = self._mask(raw.clone() if logits is raw else logits, masked)
+            output.errors = {int(sampled.rows[row]): message for row, message in masked.failures.items()}
         tokens = self.sampler(logits, self._random_rows(slots, num_outputs))
         output.tokens = tokens
         self.inputs.last_tokens[torch.from_numpy(slots).to(self.device)] = tokens
         self._count(slots, tokens)
+        if self.masks is not None and masked is not None:
+            self.masks.sampled(slots[masked.rows], HostTokens(tokens, masked.rows))
         wants = np.flatnonzero(self.state.num_logprobs[slots] != OFF)
         if len(wants):
             chosen = torch.from_numpy(wants).to(self.device)
@@ -186,6 +203,12 @@ class ModelRunner:
             forbid(logits, row, state.stop_ids[int(slots[row])])
         return logits
 
+    def _mask(self, logits: torch.Tensor, masked: MaskedRows) -> torch.Tensor:
+        """Make impossible, in place, what the rows' grammars do not allow."""
+        rows = torch.from_numpy(masked.rows).to(self.device)
+        masks = torch.from_numpy(masked.masks).to(self.device, non_blocking=True)
+        return self.kernels["mask_logits"](logits, rows, masks)
+
     def _count(self, slots: np.ndarray, tokens: torch.Tensor) -> None:
         """Remember sampled tokens where penalties ask for it."""
         rows = np.flatnonzero(self.state.penalty_rows[slots] != OFF)
@@ -208,6 +231,11 @@ class ModelRunner:
                 logits = self.model.compute_logits(hidden[start + first : start + first + len(ids)])
                 slices.append((num_top, token_logprobs(logits, ids, num_top)))
 
+    def shutdown(self) -> None:
+        """End what runs beside the steps."""
+        if self.masks is not None:
+            self.masks.shutdown()
+
     def warm_up(self) -> None:
         """Run a prefill and a decode, so that the first request does not pay for what libraries prepare lazily."""
         num_tokens = min(8, self.config.max_model_len - 1, self.config.block_size)
@@ -221,6 +249,35 @@ class ModelRunner:
         self.run(ScheduledBatch(0, slot, one * num_tokens, one * 0, yes, 0, tokens, none, [admission])).result()
         length = one * min(num_tokens, self.config.block_size - 1)
         self.run(ScheduledBatch(0, slot, one, length, yes, 1, tokens[:0], none)).result()
+
+
+class HostTokens:
+    """A step's sampled tokens of some rows, on their way to the host; calling it waits for them, and for no later work.
+
+    rows [N]: indices into tokens [R].
+    """
+
+    def __init__(self, tokens: torch.Tensor, rows: np.ndarray) -> None:
+        self._rows = rows
+        self._arrived = None
+        self._tokens = tokens
+        if tokens.is_cuda:
+            self._tokens = torch.empty(tokens.shape, dtype=tokens.dtype, pin_memory=True)
+            self._tokens.copy_(tokens, non_blocking=True)
+            self._arrived = torch.cuda.Event()
+            self._arrived.record()
+
+    def __call__(self) -> list[int]:
+        """The tokens of the rows, in their order."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        tokens: list[int] = self._tokens.numpy()[self._rows].tolist()
+        return tokens
+
+
+def _mask_threads(device: torch.device) -> int:
+    """Threads that compute masks: beside a GPU there are cores to spare, on a CPU the model wants them."""
+    return 1 if device.type == "cpu" else max(1, min(8, (os.cpu_count() or 1) // 2))
 
 
 def resolve_device(name: str) -> torch.device:

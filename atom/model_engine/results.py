@@ -6,6 +6,8 @@ scheduler takes back what they held.
 
 from __future__ import annotations
 
+import msgspec
+
 from atom.model_engine.batch import ScheduledBatch, StepResult
 from atom.model_engine.messages import TokenDelta, TokenLogprobs
 from atom.model_engine.sequence import Sequence, SequenceStatus
@@ -21,7 +23,7 @@ def take_tokens(
     deltas: list[TokenDelta] = []
     ended: list[Sequence] = []
     num_plain = 0
-    if result.token_ids.shape[1] == 1 and not result.logprobs:
+    if result.token_ids.shape[1] == 1 and not result.logprobs and not result.errors:
         num_plain = batch.num_decodes
         _take_decodes(sequences, result.token_ids[:num_plain, 0].tolist(), deltas, ended)
     if num_plain == len(sequences):
@@ -38,7 +40,9 @@ def take_tokens(
             sequence.add_prompt_logprobs(context_lens[row], result.prompt_logprobs[row])
         index = row - num_plain
         delta = None
-        if counts[index]:
+        if row in result.errors:
+            delta = _failed(sequence, result.errors[row])
+        elif counts[index]:
             delta = _take_row(sequence, tokens[index][: counts[index]], result.logprobs.get(row))
         elif sequence.max_length <= sequence.num_prompt_tokens <= context_lens[row] + query_lens[row]:
             sequence.finish_reason = "length"
@@ -91,6 +95,11 @@ def _delta(sequence: Sequence, tokens: list[int], logprobs: list[TokenLogprobs] 
         num_cached_tokens=sequence.num_cached_tokens,
         queue_time=sequence.queue_time if is_first else None,
     )
+
+
+def _failed(sequence: Sequence, error: str) -> TokenDelta:
+    sequence.finish_reason = "error"
+    return msgspec.structs.replace(_delta(sequence, [], None), error=error)
 
 
 def ending_delta(sequence: Sequence) -> TokenDelta:

@@ -68,7 +68,8 @@ class SamplingState:
             self.biases[slot] = (self._tensor(list(bias)), torch.tensor(list(bias.values()), device=self.device))
         stops = {*params.stop_token_ids, *(() if params.ignore_eos else self.eos_token_ids)}
         stops = {token for token in stops if 0 <= token < self.vocab_size}
-        self.min_tokens[slot] = params.min_tokens if stops else 0
+        # A grammar knows better when a stop token may come: its masks keep to min_tokens as far as they can.
+        self.min_tokens[slot] = params.min_tokens if stops and params.grammar is None else 0
         if self.min_tokens[slot]:
             self.stop_ids[slot] = self._tensor(sorted(stops))
 

@@ -74,7 +74,8 @@ class Sequence:
         self.order = order
         self.seed = seed
         self.stop_ids = stop_ids
-        self.min_length = self.num_prompt_tokens + sampling.min_tokens
+        # A grammar lets a stop token be sampled early only where nothing else can follow.
+        self.min_length = self.num_prompt_tokens + (sampling.min_tokens if sampling.grammar is None else 0)
         self.max_length = min(self.num_prompt_tokens + sampling.max_tokens, length_limit)
         self.status = SequenceStatus.WAITING
         self.finish_reason: FinishReason | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from atom.model_engine.batch import ScheduledBatch, StepResult
 from atom.model_engine.messages import EngineInfo
+from atom.sampling_params import AnswerGrammar
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,15 @@ class Executor(ABC):
 
         The future's result is JSON text; it raises EngineCallError for a refusal. ValueError on an unknown name.
         """
+
+    def prepare(self, grammar: AnswerGrammar) -> Future[None]:
+        """Begin to make ready what sequences with this grammar need; steps go on meanwhile.
+
+        The future raises ValueError with a message for the user when such sequences can not run here.
+        """
+        refused: Future[None] = Future()
+        refused.set_exception(ValueError("this engine can not enforce a grammar"))
+        return refused
 
     @abstractmethod
     def shutdown(self) -> None:

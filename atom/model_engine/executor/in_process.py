@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any
 from atom.config import Config
 from atom.model_engine.batch import ScheduledBatch, StepResult
 from atom.model_engine.executor.base import CacheSpace, Executor
+from atom.model_engine.grammars import Grammars
 from atom.model_engine.messages import EngineInfo
+from atom.sampling_params import AnswerGrammar
+from atom.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from atom.model_engine.model_runner import ModelRunner, StepOutput
@@ -38,11 +41,16 @@ class InProcessExecutor(Executor):
         self._worker = threading.Thread(target=self._work, name="model-runner", daemon=True)
         # Two, so that a refusal need not wait while the one long operation, writing a trace, is at work.
         self._calls = ThreadPoolExecutor(max_workers=2, thread_name_prefix="engine-call")
+        self._grammars = Grammars(self._load_tokenizer, config.hf.vocab_size, config.eos_token_ids)
         self._is_shut_down = False
+
+    def _load_tokenizer(self) -> Tokenizer:
+        return Tokenizer.load(self._config.model_path, self._config.trust_remote_code)
 
     def start(self) -> tuple[EngineInfo, CacheSpace]:
         """Load the model in the worker."""
         self._worker.start()
+        self._grammars.begin_loading()
         loaded: tuple[EngineInfo, CacheSpace] = self._submit(self._load).result()
         return loaded
 
@@ -54,7 +62,7 @@ class InProcessExecutor(Executor):
         config = self._config
         folder = worker_folder(config.torch_profiler_dir, config.parallel)
         self._profiler = Profiler(folder, config.model, resolve_device(config.device))
-        self._runner = ModelRunner(config)
+        self._runner = ModelRunner(config, self._grammars)
         self._runner.warm_up()
         info = self._runner.info()
         return info, CacheSpace(info.num_blocks, info.block_size)
@@ -89,6 +97,10 @@ class InProcessExecutor(Executor):
         recording = self._submit(profiler.stop).result()
         return json.dumps([asdict(profiler.write(recording))])
 
+    def prepare(self, grammar: AnswerGrammar) -> Future[None]:
+        """Compile the grammar in a thread of its own."""
+        return self._grammars.prepare(grammar)
+
     def shutdown(self) -> None:
         """End the worker after what it has begun."""
         if self._is_shut_down:
@@ -100,6 +112,9 @@ class InProcessExecutor(Executor):
                 self._submit(self._profiler.close)
             self._tasks.put(None)
             self._worker.join()
+        if self._runner is not None:
+            self._runner.shutdown()
+        self._grammars.shutdown()
         self._runner = self._profiler = None
 
     @property
