@@ -77,6 +77,11 @@ class Tokenizer:
         """What tokenizer_config.json has under `chat_template`: a template, or several named ones."""
         return self.config.get("chat_template")
 
+    @property
+    def added_tokens(self) -> list[tokenizers.AddedToken]:
+        """Tokens that are taken out of a text before it is read: the special ones, and others beside the vocabulary."""
+        return list(self._backend.get_added_tokens_decoder().values())
+
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """Ids of `text`. Special tokens written out in the text become their ids.
 

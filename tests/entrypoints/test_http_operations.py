@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -165,15 +166,16 @@ def test_long_work_on_a_text_leaves_the_event_loop(
 ) -> None:
     """While a prompt is being tokenized, the server answers others."""
     encoding, go_on = threading.Event(), threading.Event()
-    original = server.serving.tokenizer.encode
+    tokenizer = server.serving.tokenizer
+    for name in ("encode", "encode_batch"):  # a prompt may be read in parts
 
-    def slow_encode(text: str, add_special_tokens: bool = True) -> list[int]:
-        if len(text) > 10_000:
-            encoding.set()
-            assert go_on.wait(20)
-        return original(text, add_special_tokens)
+        def slow(texts: str | list[str], *arguments: object, original: Callable[..., object], **more: object) -> object:
+            if sum(map(len, texts)) > 10_000:
+                encoding.set()
+                assert go_on.wait(20)
+            return original(texts, *arguments, **more)
 
-    monkeypatch.setattr(server.serving.tokenizer, "encode", slow_encode)
+        monkeypatch.setattr(tokenizer, name, partial(slow, original=getattr(tokenizer, name)))
     results: list[int] = []
     thread = threading.Thread(target=lambda: results.append(post(server, "word " * 4_000).status_code))
     thread.start()

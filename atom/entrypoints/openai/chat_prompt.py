@@ -58,15 +58,19 @@ class ChatPrompt:
         return Detokenizer(serving.tokenizer, sampling.skip_special_tokens, shown_special_ids=shown)
 
 
-async def build_prompt(serving: ServingContext, convert: Callable[[], Conversation], num_bytes: int) -> ChatPrompt:
+async def build_prompt(
+    serving: ServingContext, convert: Callable[[], Conversation], num_bytes: int, *, may_exceed: bool = False
+) -> ChatPrompt:
     """The prompt of the conversation that `convert` gives, of a request whose body had `num_bytes`.
 
-    Raises ApiError 400 for what can not be rendered or done.
+    may_exceed: it may be longer than the context. Raises ApiError 400 for what can not be rendered or done.
     """
-    return await serving.in_background(num_bytes, _build, serving, serving.chat_model(), convert)
+    return await serving.in_background(num_bytes, _build, serving, serving.chat_model(), convert, may_exceed)
 
 
-def _build(serving: ServingContext, chat: ChatModel, convert: Callable[[], Conversation]) -> ChatPrompt:
+def _build(
+    serving: ServingContext, chat: ChatModel, convert: Callable[[], Conversation], may_exceed: bool
+) -> ChatPrompt:
     asked = convert()
     _refuse_enforced(asked)
     controls = chat.profile.template_kwargs(
@@ -85,10 +89,12 @@ def _build(serving: ServingContext, chat: ChatModel, convert: Callable[[], Conve
         raise bad_request(str(error), error.param) from None
     except ChatTemplateError as error:
         raise bad_request(str(error), "messages") from None
+    encode = serving.prompts.encode
+    token_ids = encode(text) if may_exceed else encode_prompt(encode, text, serving.max_model_len, "messages")
     functions = [tool["function"] for tool in asked.tools]
     return ChatPrompt(
         text=text,
-        token_ids=encode_prompt(serving.tokenizer, text, serving.max_model_len, "messages", add_special_tokens=False),
+        token_ids=token_ids,
         tools=tuple(Tool(function["name"], function.get("parameters", {})) for function in functions),
         chat=chat,
         suppress_calls=asked.suppress_calls,

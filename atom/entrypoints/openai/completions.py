@@ -152,7 +152,7 @@ def encode_prompts(serving: ServingContext, given: Any, echo: bool) -> list[Prom
 
 
 def _from_text(serving: ServingContext, text: str) -> Prompt:
-    ids = encode_prompt(serving.tokenizer, text, serving.max_model_len, "prompt", add_special_tokens=True)
+    ids = encode_prompt(serving.tokenizer.encode, text, serving.max_model_len, "prompt")
     if not ids:  # there must be something to continue: what the tokenizer puts before a text, or what ends one
         begin = serving.tokenizer.bos_token_id
         ids = [serving.empty_prompt_id if begin is None else begin]

@@ -6,12 +6,11 @@ checks that need the model: ids inside the vocabulary, a prompt that fits. Range
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from atom.entrypoints.openai.errors import bad_request, context_length_exceeded
 from atom.sampling_params import SamplingParams
-from atom.tokenizer import Tokenizer
 
 DEFAULT_MAX_TOKENS = 256
 # Asking for more than any context holds is a mistake, not a wish for "as much as there is".
@@ -48,19 +47,17 @@ def room_for_answer(num_prompt_tokens: int, max_model_len: int, asked: int, para
     return min(asked, room)
 
 
-def encode_prompt(
-    tokenizer: Tokenizer, text: str, max_model_len: int, param: str, add_special_tokens: bool
-) -> list[int]:
+def encode_prompt(encode: Callable[[str], list[int]], text: str, max_model_len: int, param: str) -> list[int]:
     """The ids of a prompt. Raises ApiError 400 for a text far too long, after a look at its beginning only.
 
     Tokenizing costs seconds a megabyte, and a body may have 32 of them. Anything that may fit is tokenized as a whole.
     """
     size = MOST_CHARACTERS_A_TOKEN * max_model_len
     if len(text) > size:
-        num_tokens = len(tokenizer.encode(text[:size], add_special_tokens))
+        num_tokens = len(encode(text[:size]))
         if num_tokens > 2 * max_model_len:
             raise context_length_exceeded(num_tokens * len(text) // size, max_model_len, param, about=True)
-    return tokenizer.encode(text, add_special_tokens)
+    return encode(text)
 
 
 def asked_max_tokens(request: Any, default: int = DEFAULT_MAX_TOKENS) -> int:

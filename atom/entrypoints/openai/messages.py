@@ -111,7 +111,8 @@ async def create_message(
 async def count_tokens(serving: ServingContext, call: Request, request: spec.CountTokensRequest) -> Response:
     """The handler of /v1/messages/count_tokens."""
     serving.check_model(request.model)
-    prompt = await build_prompt(serving, partial(anthropic_conversation, request), call.state.body_size)
+    convert = partial(anthropic_conversation, request)
+    prompt = await build_prompt(serving, convert, call.state.body_size, may_exceed=True)
     return _json(spec.TokenCount(input_tokens=len(prompt.token_ids)))
 
 

@@ -17,11 +17,12 @@ from starlette.requests import Request
 
 from atom.entrypoints.openai.auth import ApiKeys
 from atom.entrypoints.openai.chat_encoders import ChatEncoder, load_chat_encoder
-from atom.entrypoints.openai.chat_profile import ChatProfile, probe_chat_encoder
+from atom.entrypoints.openai.chat_profile import ChatProfile, probe_chat_encoder, render_probe_prompt
 from atom.entrypoints.openai.decoding import RequestDecodeError, decode
 from atom.entrypoints.openai.endpoint import WorkInProgress
 from atom.entrypoints.openai.errors import bad_request, model_not_found
 from atom.entrypoints.openai.metrics import ServerMetrics
+from atom.entrypoints.openai.prompt_encoding import PromptEncoder
 from atom.entrypoints.openai.request_log import RequestLog
 from atom.model_engine.engine_client import EngineClient
 from atom.tokenizer import Tokenizer
@@ -96,6 +97,8 @@ class ServingContext:
         self.request_log = None if server.request_log is None else RequestLog(server.request_log)
         self.is_draining = False
         self._chat = text.chat
+        sample = "" if text.chat is None else render_probe_prompt(text.chat.encoder, text.chat.profile.needs)
+        self.prompts = PromptEncoder(text.tokenizer, sample)
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="text")
 
     @classmethod
