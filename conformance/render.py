@@ -77,8 +77,9 @@ def _id(writing: Writing, call: DrawnCall, index: int) -> str:
 def begin_call(form: Form, name: str) -> str:
     """A section up to the end of its first call's name; the whole text before the name where that comes last."""
     section, _, _ = form.section.partition("{calls}")
-    call = re.split(r"\{(?:name|id|arguments|json)\b", form.call)[0]
-    return fill(section + call, {"ws": "", "index": "0"}).text + name
+    call, hole, _ = re.split(r"(\{name\|json\}|\{(?:name|id|arguments|json)\b)", form.call, maxsplit=1)
+    quote = '"' if hole == "{name|json}" else ""
+    return fill(section + call, {"ws": "", "index": "0"}).text + quote + name
 
 
 def _write_call(

@@ -39,6 +39,8 @@ def add_truncations(tally: Tally, case: Case, open_reader: OpenReader, chunkings
     streamed = [chunking for chunking in chunkings if chunking is not WHOLE]
     for length in range(1, len(case.text)):
         text = case.text[:length]
+        if _may_be_a_call(case, length):
+            continue
         whole = deliver(open_reader(case.request), [text], "length")
         chunking = streamed[length % len(streamed)]
         delivered = deliver(open_reader(case.request), chunking.cut(text), "length")
@@ -54,6 +56,14 @@ def add_truncations(tally: Tally, case: Case, open_reader: OpenReader, chunkings
             except Breach as breach:
                 message = f"cut after {text!r}: {breach}"
             tally.record(NAME, one.name, case, message)
+
+
+def _may_be_a_call(case: Case, length: int) -> bool:
+    """Whether the cut lies in a quote, behind a declared name: then what was to become prose reads as a call that
+    was cut.
+    """
+    in_quote = any(span.kind is Kind.QUOTE and span.start < length <= span.end for span in case.spans or ())
+    return in_quote and case.text.endswith(tuple(case.request.declared), 0, length)
 
 
 def check_cut(case: Case, length: int, answer: Answer) -> None:

@@ -102,6 +102,7 @@ def test_a_wire_without_an_index_or_a_format_without_ids_carries_none() -> None:
 
 def test_a_begun_call_ends_with_its_name() -> None:
     assert begin_call(FORM, "now") == "[[\n<now"
+    assert begin_call(replace(FORM, call='{"n": {name|json}}'), "now") == '[[\n{"n": "now'
 
 
 @pytest.mark.parametrize("spec", FORMATS.values(), ids=lambda spec: spec.name)
