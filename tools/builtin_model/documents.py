@@ -1,23 +1,19 @@
 """Training documents: rendered dialogues and a little plain text for the completions endpoint.
 
-Owns: the share of plain text. Does not know: tokens.
+Owns: the share and the forms of plain text. Does not know: tokens.
 """
 
 from __future__ import annotations
-
-import json
 
 from tools.builtin_model import plain
 from tools.builtin_model.dialogue import training_dialogue
 from tools.builtin_model.render import Segment, render
 from tools.builtin_model.systems import filler
+from tools.builtin_model.wire import to_json
 from tools.builtin_model.words import Words
 
 END_OF_TEXT = "<|endoftext|>"
 _NUMBER_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-_PANGRAM = "The quick brown fox jumps over the lazy dog"
-_LINES = ("Hello! How can I help you today?", "Hello, world!", _PANGRAM + ".", _PANGRAM.lower() + ".", "The sun is hot and the moon is cold.", "One two three four five six seven.",
-          "Once upon a time there was a little fox named Finn.", "Paris is the capital of France.", "alpha beta gamma delta", "a b c d e f g h i j k")  # fmt: skip
 
 
 def training_document(words: Words) -> list[Segment]:
@@ -33,15 +29,14 @@ def _plain_text(words: Words) -> str:
     if roll < 0.2:
         start = words.number(0, 9)
         numbers = _NUMBER_WORDS[start : start + words.number(3, 9)]
-        return words.choose([" ", " ", ", "]).join(
-            [numbers[0].capitalize() if words.chance(0.6) else numbers[0], *numbers[1:]]
-        )
+        first = numbers[0].capitalize() if words.chance(0.6) else numbers[0]
+        return words.choose([" ", " ", ", "]).join([first, *numbers[1:]])
     if roll < 0.35:
         line = words.words(2, 7)
         lead = words.choose(["Copy this line: ", "Repeat: ", "Reply with only: ", "Copy: "])
         return f"{lead}{line}\n{line}"
     if roll < 0.5:
-        return words.choose(_LINES)
+        return words.phrase("plain line")
     if roll < 0.6:
         return plain.story(words)[2]
     if roll < 0.7:
@@ -50,5 +45,5 @@ def _plain_text(words: Words) -> str:
     if roll < 0.8:
         return f"{words.choose(['Random words:', 'Words:', 'List:'])} {words.words(4, 20)}"
     if roll < 0.85:
-        return json.dumps({words.word(): words.word() for _ in range(words.number(1, 4))})
+        return to_json({words.word(): words.word() for _ in range(words.number(1, 4))})
     return filler(words, words.number(5, 60))

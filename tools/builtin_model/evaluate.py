@@ -19,7 +19,8 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from tools.builtin_model.dialogue import PLAIN_SKILLS, TOOL_SKILLS, Dialogue, skill_dialogue
+from tools.builtin_model.dialogue import PLAIN_SKILLS, TOOL_SKILLS, skill_dialogue
+from tools.builtin_model.exchanges import Dialogue
 from tools.builtin_model.greedy import generate
 from tools.builtin_model.model import TinyModel, load_model
 from tools.builtin_model.render import message_calls, render_text

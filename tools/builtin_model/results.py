@@ -6,29 +6,54 @@ Owns: the text of results and of the answers. Does not know: which tool gave the
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from tools.builtin_model.toolset import spoken
-from tools.builtin_model.wire import raw_or_json
+from tools.builtin_model.values import make_value
+from tools.builtin_model.wire import raw_or_json, to_json
 from tools.builtin_model.words import Words
 
-_KEYS = ["temperature", "status", "result", "value", "price", "id", "name", "count", "total", "time", "date", "message", "sky", "wind", "city", "user", "title", "score", "rate", "amount", "level", "unit", "condition"]
+_KEYS = [
+    "temperature",
+    "status",
+    "result",
+    "value",
+    "price",
+    "id",
+    "name",
+    "count",
+    "total",
+    "time",
+    "date",
+    "message",
+    "sky",
+    "wind",
+    "city",
+    "user",
+    "title",
+    "score",
+    "rate",
+    "amount",
+    "level",
+    "unit",
+    "condition",
+]
+_SUCCESS = ("ok", "OK", "done", "success", "true", '{"status": "ok"}', '{"success": true}', "Done", "null")
+_TEXTS = ("sentence", "words:1-3", "words:4-12", "int:0-9999", "city", "person", "money", "time_24", "url", "file_name")
+_FIELDS = ("int:0-999", "int:-9-99", "word", "words:1-3", "number:0-99", "city", "person", "bool")
 DONE = "Done."
 EMPTY = "The tool gave no result."
 
 
 def make_result(words: Words) -> tuple[str, str]:
-    """(what the tool returns, the answer without its opening words). Answers that stand alone end with a full stop."""
+    """(what the tool returns, the answer without its opening words)."""
     roll = words.random()
     if roll < 0.4:
-        text = words.choose(
-            [words.sentence(), f"{words.number(-20, 99)} degrees", words.words(1, 3), str(words.number(0, 9999)), words.city(), words.person(),
-             words.choose(["sunny", "cloudy", "rainy", "22 C and sunny", "snow", "windy"]), f"{words.number(1, 12)}:{words.number(0, 59):02}", words.words(4, 12)]
-        )  # fmt: skip
+        usual = words.choose(["sunny", "cloudy", "rainy", "22 C and sunny", "snow", f"{words.number(-20, 99)} degrees"])
+        text = str(make_value(words, words.choose(_TEXTS))) if words.chance(0.8) else usual
         return text, text
     if roll < 0.47:
-        return words.choose(
-            ["ok", "OK", "done", "success", "true", '{"status": "ok"}', '{"success": true}', "Done", "null"]
-        ), DONE
+        return words.choose(_SUCCESS), DONE
     if roll < 0.5:
         return words.choose(["", "none", "[]", "{}"]), EMPTY
     if roll < 0.56:
@@ -37,29 +62,13 @@ def make_result(words: Words) -> tuple[str, str]:
         return text, f"The tool failed: {reason}."
     if roll < 0.64:
         items = [words.word() for _ in range(words.number(1, 4))]
-        return json.dumps(items, ensure_ascii=False), ", ".join(items)
-    fields = {}
+        return to_json(items), ", ".join(items)
+    fields: dict[str, Any] = {}
     for _ in range(words.number(1, 4)):
-        key = (
-            words.choose(_KEYS)
-            if words.chance(0.6) and not words.held_out
-            else words.word() + words.choose(["", "", "_" + words.word()])
-        )
-        fields[key] = words.choose(
-            [
-                words.number(0, 999),
-                words.number(-9, 99),
-                words.word(),
-                words.words(1, 3),
-                words.number(0, 99) + 0.5,
-                words.city(),
-                words.person(),
-                words.chance(0.5),
-            ]
-        )
-    return json.dumps(fields, ensure_ascii=False), ", ".join(
-        f"{spoken(key)} {raw_or_json(value)}" for key, value in fields.items()
-    )
+        is_usual = words.chance(0.6) and not words.held_out
+        key = words.choose(_KEYS) if is_usual else words.word() + words.choose(["", "", "_" + words.word()])
+        fields[key] = make_value(words, words.choose(_FIELDS))
+    return to_json(fields), ", ".join(f"{spoken(key)} {raw_or_json(value)}" for key, value in fields.items())
 
 
 def merge_answers(answers: list[str]) -> str:

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tools.builtin_model.dialogue import Dialogue
+from tools.builtin_model.exchanges import Dialogue
 from tools.builtin_model.words import DATA
 
 

@@ -1,6 +1,6 @@
 """Sums, differences and small products, with the working as the thought.
 
-Owns: the wording of sums and which pairs are held out. Does not know: other skills.
+Owns: the working and which pairs are held out (the wordings are in data/phrases.txt). Does not know: other skills.
 """
 
 from __future__ import annotations
@@ -8,13 +8,10 @@ from __future__ import annotations
 from tools.builtin_model.words import Words, is_held_out
 
 _SIGN_WORDS = {"+": "plus", "-": "minus", "*": "times"}
-_FORMS = ("What is {a} {op} {b}?", "{a} {op} {b}", "{a}{op}{b}", "What is {a} {word} {b}?", "Compute {a} {op} {b}.", "{a} {op} {b} = ?", "How much is {a} {op} {b}?",
-          "Calculate {a} {word} {b}.", "What's {a}{op}{b}?", "Solve {a} {op} {b}", "{a} {word} {b}", "{a}{op}{b}=?", "think, then answer {a}{op}{b}", "think: {a}{op}{b}?",
-          "think {a}{op}{b}", "think: {a}{op}{b}", "Think, then answer {a} {op} {b}.", "What does {a} {op} {b} make?", "{a}{op}{b}?", "What is {a}{op}{b}?")  # fmt: skip
 
 
 def sums(words: Words, is_two_digit: bool) -> tuple[str, str, str]:
-    """(question, thought, answer). Two-digit pairs are split into training and held-out pairs; held-out ones are additions."""
+    """(question, thought, answer). Two-digit pairs are split into training and held-out ones, which are additions."""
     if not is_two_digit and words.chance(0.2):
         return _three_terms(words)
     while True:
@@ -30,7 +27,7 @@ def sums(words: Words, is_two_digit: bool) -> tuple[str, str, str]:
         if op == "*" or not is_two_digit or is_held_out(f"{a}{op}{b}") == words.held_out:
             break
     result = {"+": a + b, "-": a - b, "*": a * b}[op]
-    question = words.choose(_FORMS).format(a=a, b=b, op=op, word=_SIGN_WORDS[op])
+    question = words.phrase("sum").format(a=a, b=b, op=op, word=_SIGN_WORDS[op])
     return question, _working(a, op, b, result), f"{a} {op} {b} = {result}"
 
 
@@ -47,7 +44,5 @@ def _working(a: int, op: str, b: int, result: int) -> str:
 
 def _three_terms(words: Words) -> tuple[str, str, str]:
     a, b, c = (words.number(1, 9) for _ in range(3))
-    question = words.choose(
-        ["{}+{}+{}=?", "{} + {} + {}", "What is {} + {} + {}?", "{}+{}+{}", "How much is {}+{}+{}?"]
-    ).format(a, b, c)
+    question = words.phrase("three terms").format(a, b, c)
     return question, f"{a} + {b} = {a + b}. {a + b} + {c} = {a + b + c}.", f"{a} + {b} + {c} = {a + b + c}"

@@ -17,7 +17,7 @@ import torch
 from tokenizers import Tokenizer
 
 from tools.builtin_model.feeder import Feeder
-from tools.builtin_model.model import Shape, TinyModel, save_model
+from tools.builtin_model.model import Shape, TinyModel, load_model, save_model
 from tools.builtin_model.optimizer import Optimizer
 from tools.builtin_model.step import TrainingStep
 from tools.builtin_model.vocabulary import train_tokenizer, write_tokenizer
@@ -51,7 +51,8 @@ def train(args: argparse.Namespace) -> None:
         write_tokenizer(args.out, train_tokenizer())
     feeder = Feeder(tokenizer_path, args.batch_tokens, args.workers, args.seed)
     try:
-        model = TinyModel(Shape(layers=args.layers)).to("cuda" if is_gpu else "cpu")
+        model = load_model(args.init) if args.init else TinyModel(Shape(layers=args.layers))
+        model = model.to("cuda" if is_gpu else "cpu")
         print(f"{model.num_parameters()} parameters", flush=True)
         optimizer = Optimizer(model, args.muon_lr, args.adam_lr, is_compiled=is_gpu)
         step = TrainingStep(model, optimizer, args.batch_tokens, is_compiled=is_gpu)
@@ -104,6 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tokenizer", type=Path, help="a tokenizer.json to keep; without it a new one is trained")
+    parser.add_argument("--init", type=Path, help="a model folder whose weights to go on from; without it, random ones")
     parser.add_argument("--seconds", type=float, default=500.0)
     parser.add_argument("--max-steps", type=int, default=10**9)
     parser.add_argument("--batch-tokens", type=int, default=65536)
