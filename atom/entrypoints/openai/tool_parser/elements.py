@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from atom.entrypoints.openai.tool_parser.calls import Fate
-from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial
-from atom.entrypoints.openai.tool_parser.region import SPACE, Region
+from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial, behind_space
+from atom.entrypoints.openai.tool_parser.region import Region
 from atom.entrypoints.openai.tool_parser.schema import Schema, coerce, declared
 from atom.entrypoints.openai.tool_parser.tagged_call import TaggedCall
 
@@ -143,7 +143,7 @@ class ElementCall(TaggedCall):
 
     def _behind_element(self, text: str, position: int, at_end: bool) -> int:
         """Between two arguments; what stands there and is no tag belongs to nothing."""
-        position = SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
+        position = behind_space(text, position)
         if position == len(text):
             return self._finish_cut(text, position) if at_end else position
         closer = self._ends_call(text, position, at_end)

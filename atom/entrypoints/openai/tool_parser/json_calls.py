@@ -10,8 +10,8 @@ import json
 
 from atom.entrypoints.openai.tool_parser.calls import Fate
 from atom.entrypoints.openai.tool_parser.json_scan import JsonScanner
-from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial
-from atom.entrypoints.openai.tool_parser.region import SPACE, Region
+from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial, behind_space
+from atom.entrypoints.openai.tool_parser.region import Region
 
 
 class ObjectCall:
@@ -151,7 +151,7 @@ class TaggedJsonCall:
     def _before_body(self, text: str, position: int, at_end: bool) -> int:
         if self._passes and self._fate is None:
             self._commit(text, position)
-        position = SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
+        position = behind_space(text, position)
         if position == len(text):
             return self._finish_cut(text, position) if at_end else position
         closer = self._closers.match(text, position, at_end)
@@ -209,7 +209,7 @@ class TaggedJsonCall:
 
     def _behind_body(self, text: str, position: int, at_end: bool) -> int:
         """White space and the call's closer, which may be missing."""
-        end = SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
+        end = behind_space(text, position)
         if not self._closers.patterns:
             return self._finish(position, self._scanner.closed(), is_complete=True)
         if end == len(text):

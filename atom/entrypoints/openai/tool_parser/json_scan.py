@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import re
 
+from atom.entrypoints.openai.tool_parser.patterns import behind_space
+
 _STRING_RUN = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
-_SPACE = re.compile(r"\s*")
 _SCALAR = re.compile(r"[-+.\w]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z", re.ASCII)
 _LITERALS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
@@ -85,7 +86,7 @@ class JsonScanner:
                 if self.is_in_string:
                     return position
                 continue
-            position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
+            position = behind_space(text, position)
             if position == size:
                 return position
             taken = self._token(text, position, at_end)
@@ -95,7 +96,7 @@ class JsonScanner:
         return position
 
     def _scan_string(self, text: str, position: int) -> int:
-        end = _STRING_RUN.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
+        end = _behind(_STRING_RUN, text, position)
         if end > position:
             self._string.append(text[position:end])
         if end < len(text) and text[end] == '"':
@@ -173,7 +174,7 @@ class JsonScanner:
         self.is_done = not self._stack
 
     def _scalar(self, text: str, position: int, at_end: bool) -> int:
-        end = _SCALAR.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
+        end = _behind(_SCALAR, text, position)
         word = text[position:end]
         if not word or len(word) > _MAX_SCALAR:
             self.has_failed = True
@@ -213,6 +214,12 @@ class JsonScanner:
         return (
             "".join(tokens) + "".join(reversed(self._stack[len(self._stack) - depth :])) if depth else "".join(tokens)
         )
+
+
+def _behind(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """The index behind what the pattern, which may match nothing, matches at `position`."""
+    match = pattern.match(text, position)
+    return match.end() if match else position
 
 
 def _depth(tokens: list[str]) -> int:

@@ -14,22 +14,28 @@ from functools import lru_cache
 
 _HOLE = re.compile(r"\{(\w+)(?:\|\w+)?\}")
 
-# A name is one word; what it can't hold ends it where no literal does. A key may be anything that its tag can quote.
+# A name is one word; what it can't hold ends it where no literal does.
 _NAME = r"[^\s<>\[\]{}()\"'=,;|｜]"
 _CHARACTERS = {
     "name": _NAME + "{1,256}",
     "id": r"[A-Za-z0-9_\-]{1,64}",
     "index": r"\d{0,9}",
-    "key": r"[^\n<>\"]{1,256}",
     "type": r"[^\n<>\"]{0,64}",
-    "is_string": r"[^\n<>\"]{0,16}",
+    "is_string": r"[^\n<>\"']{0,16}",
     "channel": r"[^\s<>]{1,64}",
     "recipient": r"[^\s<>]{1,256}",
     "role_recipient": r"[^\s<>]{1,256}",
     "content_type": r"[^\n<>\"]{0,64}",
 }
-_BARE_KEY = r"[^\n>]{1,256}"
-_ELEMENT_KEY = r"[^\s<>/\"'=][^\n<>\"'=]{0,255}"
+
+
+_SPACE = re.compile(r"\s*")
+
+
+def behind_space(text: str, position: int) -> int:
+    """The index behind the white space at `position`."""
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,13 @@ def _compile(source: str) -> str:
 def _hole(name: str, before: str, follows: str) -> str:
     if name == "ws":
         return r"\s*"
-    characters = _CHARACTERS[name]
-    if name == "key" and follows == ">":  # nothing quotes it: a whole tag (an element), or the rest of one
-        characters = _ELEMENT_KEY if before.endswith(("<", "</")) else _BARE_KEY
-    return f"(?P<{name}>{characters})"
+    return f"(?P<{name}>{_key(before, follows) if name == 'key' else _CHARACTERS[name]})"
+
+
+def _key(before: str, follows: str) -> str:
+    """A key may be anything that its tag can quote."""
+    if follows in ('"', "'"):
+        return f"[^{follows}]{{1,256}}"
+    if follows == ">" and before.endswith(("<", "</")):  # it is the tag
+        return r"[^\s<>/\"'=][^\n<>\"'=]{0,255}"
+    return r"[^\n>]{1,256}" if follows == ">" else r"[^\n]{1,256}?"

@@ -7,16 +7,14 @@ that opened nothing. Knows no format.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
 from atom.entrypoints.openai.tool_parser.calls import CallOutput, Fate
-from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial
+from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial, behind_space
 from atom.entrypoints.openai.tool_parser.tables import GrammarTables
 
-SPACE = re.compile(r"\s*")
 _MAX_REPEATS = 4
 
 
@@ -74,10 +72,11 @@ class Region:
         """Whether undecided text has come in with earlier pieces."""
         return bool(self._raw)
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether the text being read is no text of the answer, and no longer needed as it was written."""
-        return self.fate is not None and self.fate is not Fate.RELEASE and self.body is not None
+    def take_plain(self, text: str) -> bool:
+        """Take `text` whole if it is plainly the middle of a value that is no text of the answer."""
+        if self.body is None or self.fate is None or self.fate is Fate.RELEASE:
+            return False
+        return self.body.take_plain(text)
 
     @property
     def _may_repeat(self) -> bool:
@@ -147,7 +146,7 @@ class Region:
 
     def _before_call(self, text: str, position: int, at_end: bool) -> int:
         """White space, then a call; another wrapper's opener is as good as white space."""
-        position = SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
+        position = behind_space(text, position)
         if position < len(text):
             body = self._new_body(self, text, position, at_end)
             if not isinstance(body, Partial) and body is not None:
@@ -203,17 +202,18 @@ class Region:
 
     def _after_call(self, text: str, position: int, at_end: bool) -> int:
         """White space and closers; then another call, or the end of the region."""
-        end = SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
+        end = behind_space(text, position)
         self._space += end - position
         if end < len(text):
-            return self._behind_space(text, end, at_end)
+            return self._next_after_call(text, end, at_end)
         if at_end:
             self._close(text, end) if self.is_wrapped else self._leave()
         elif not self.is_wrapped and self._space > self.tables.max_space:
             self._leave()
         return end
 
-    def _behind_space(self, text: str, position: int, at_end: bool) -> int:
+    def _next_after_call(self, text: str, position: int, at_end: bool) -> int:
+        """The first thing behind the white space."""
         if not self.is_wrapped and self._space > self.tables.max_space:
             return self._leave_at(position)
         for closers, closes_wrapper in ((self.tables.wrapper_close, True), (self.tables.orphans, False)):

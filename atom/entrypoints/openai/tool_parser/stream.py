@@ -108,17 +108,18 @@ class _TextReader:
 
     def feed(self, text: str) -> list[Event]:
         """The events that this text settles."""
-        if not self._held:
-            region = self._region
-            if region is None:
-                if not self._is_at_start:
-                    if self._scanner.is_plain(text):
-                        return [ContentDelta(text)] if text else []
-                    if self._scanner.search(text) is None:
-                        return self._unmarked(text)
-            elif region.is_settled and region.body.take_plain(text):  # type: ignore[union-attr]  # settled: in a call
-                return []
-        self._read(self._held + text if self._held else text, at_end=False)
+        region = self._region
+        if region is not None and not self._held and region.take_plain(text):
+            return []
+        if self._held:
+            text = self._held + text
+        if region is None and not self._is_at_start:
+            if self._scanner.is_plain(text):
+                self._held = ""
+                return [ContentDelta(text)] if text else []
+            if self._scanner.search(text) is None:
+                return self._unmarked(text)
+        self._read(text, at_end=False)
         return self.output.take()
 
     def finish(self) -> list[Event]:
@@ -127,7 +128,7 @@ class _TextReader:
         return self.output.take()
 
     def _unmarked(self, text: str) -> list[Event]:
-        """Text without a complete marker, outside regions and with nothing held."""
+        """Text without a complete marker, outside regions."""
         end = self._scanner.hold_from(text)
         self._held = text[end:]
         return [ContentDelta(text[:end] if self._held else text)] if end else []

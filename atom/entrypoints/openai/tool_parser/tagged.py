@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from atom.entrypoints.openai.tool_parser.calls import Fate
-from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial
-from atom.entrypoints.openai.tool_parser.region import SPACE, Region
+from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial, behind_space
+from atom.entrypoints.openai.tool_parser.region import Region
 from atom.entrypoints.openai.tool_parser.schema import coerce
 from atom.entrypoints.openai.tool_parser.tagged_call import TaggedCall, unescape
 
@@ -80,7 +80,7 @@ class FlatCall(TaggedCall):
 
     def _behind_value(self, text: str, position: int, at_end: bool) -> int:
         """Behind a value's closer: is it one?"""
-        end = SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
+        end = behind_space(text, position)
         self._between.append(text[position:end])
         if end == len(text):
             if not at_end:

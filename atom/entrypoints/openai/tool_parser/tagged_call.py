@@ -11,8 +11,8 @@ from typing import Any
 
 from atom.entrypoints.openai.tool_parser.calls import Fate
 from atom.entrypoints.openai.tool_parser.json_scan import JsonScanner
-from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial
-from atom.entrypoints.openai.tool_parser.region import SPACE, Region
+from atom.entrypoints.openai.tool_parser.patterns import Matched, Partial, behind_space
+from atom.entrypoints.openai.tool_parser.region import Region
 from atom.entrypoints.openai.tool_parser.schema import Schema, declared, dumps
 
 
@@ -64,7 +64,7 @@ class TaggedCall:
         if self._is_self_closing:
             self._commit(text, position)
             return self._finish(position, is_complete=True)
-        position = SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches anything
+        position = behind_space(text, position)
         if position == len(text):
             return self._finish_cut(text, position) if at_end else position
         if self._tables.has_direct_json and text[position] == "{":

@@ -12,6 +12,10 @@ CASES = [
     ("<arg_key>{key}</arg_key>{ws}<arg_value>", "<arg_key>a b</arg_key> \n<arg_value>", {"key": "a b"}),
     ("<parameter={key}>", "<parameter=a<b>", {"key": "a<b"}),
     ("<{key}>", "<city>", {"key": "city"}),
+    ("<k>{key}</k>", "<k>a <b> </c</k>", {"key": "a <b> </c"}),
+    ('key="{key}" type="{type}">', 'key="<p> \'x\'\ny" type="string">', {"key": "<p> 'x'\ny", "type": "string"}),
+    ("name='{key}'>", "name='say \"x\"'>", {"key": 'say "x"'}),
+    ("name={key} string={is_string}>", "name=a b string=true>", {"key": "a b", "is_string": "true"}),
     ("[T]{ws}[", "[T]\n [", {}),
 ]
 
