@@ -1,4 +1,5 @@
-"""What a streamed token costs the API process: CPU time of a real server over scripted answers, at 64 streams.
+"""What the API process costs: CPU time of a real server over scripted answers, a streamed token at 64 streams, and a
+count of 100,000 characters' tokens.
 
 The server runs in a process of its own and its CPU time is read from the operating system, so a busy machine changes
 the figure little. The engine's playing is included; the pipeline, frames, HTTP and the socket are what is measured.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import socket
 import subprocess
 import sys
@@ -22,6 +24,10 @@ import psutil
 NUM_STREAMS = 64
 NUM_TOKENS = 400
 BAR_MICROSECONDS = 60.0
+NUM_CHARACTERS = 100_000
+NUM_COUNTS = 10
+BAR_COUNT_MILLISECONDS = 50.0
+_ENDS = (b"[DONE]", b"event: message_stop", b"event: response.completed", b"event: response.incomplete")
 _PROSE = "The quick brown fox jumps over the lazy dog, and nobody minds. "
 
 
@@ -45,11 +51,24 @@ def run() -> list[dict[str, Any]]:
                 ("chat", "prose"),
                 ("chat", "thought"),
                 ("chat", "call"),
+                ("messages", "prose"),
+                ("messages", "call"),
+                ("responses", "prose"),
+                ("responses", "call"),
             ):
                 server.measure(endpoint, script, NUM_STREAMS, 20)  # warm-up
                 cost = server.measure(endpoint, script, NUM_STREAMS, NUM_TOKENS)
                 name = f"CPU of the API process, {endpoint}, {script}, {NUM_STREAMS} streams"
                 rows.append({"name": name, "value": cost, "unit": "us/token", "bar": f"< {BAR_MICROSECONDS:g}"})
+            for kind, is_new in (("new", True), ("as before", False)):
+                name = f"CPU of the API process, count_tokens, {NUM_CHARACTERS} characters, {kind}"
+                row = {
+                    "name": name,
+                    "value": server.count(is_new),
+                    "unit": "ms",
+                    "bar": f"< {BAR_COUNT_MILLISECONDS:g}",
+                }
+                rows.append(row)
         finally:
             server.stop()
     return rows
@@ -84,16 +103,57 @@ class _Server:
         seconds = after.user + after.system - before.user - before.system
         return seconds / (num_streams * num_tokens) * 1e6
 
+    def count(self, is_new: bool) -> float:
+        """Milliseconds of CPU a count, of a text that is new each time or always the same."""
+        bodies = [json.dumps(_counted(seed if is_new else 0)).encode() for seed in range(1, NUM_COUNTS + 1)]
+        if not is_new:
+            self._post("/v1/messages/count_tokens", bodies[0])
+        before = self._cpu()
+        for body in bodies:
+            self._post("/v1/messages/count_tokens", body)
+        after = self._cpu()
+        return (after.user + after.system - before.user - before.system) / NUM_COUNTS * 1e3
+
+    def _post(self, path: str, body: bytes) -> None:
+        headers = {"content-type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, headers)
+        urllib.request.urlopen(request).read()
+
+
+def _counted(seed: int) -> dict[str, Any]:
+    words = _PROSE.split() * 2_000
+    random.Random(seed).shuffle(words)
+    return {"messages": [{"role": "user", "content": " ".join(words)[:NUM_CHARACTERS]}]}
+
 
 def _request(endpoint: str, script: str, num_tokens: int) -> bytes:
-    body: dict[str, Any] = {"stream": True, "max_tokens": num_tokens}
-    if endpoint == "chat":
-        path = "/v1/chat/completions"
-        body["messages"] = [{"role": "user", "content": "hi"}]
-        body["tools"] = [{"type": "function", "function": {"name": "write", "parameters": {"type": "object"}}}]
-    else:
-        path = "/v1/completions"
-        body["prompt"] = "hi"
+    messages = [{"role": "user", "content": "hi"}]
+    schema = {"type": "object"}
+    bodies: dict[str, tuple[str, dict[str, Any]]] = {
+        "completions": ("/v1/completions", {"prompt": "hi", "max_tokens": num_tokens}),
+        "chat": (
+            "/v1/chat/completions",
+            {
+                "messages": messages,
+                "max_tokens": num_tokens,
+                "tools": [{"type": "function", "function": {"name": "write", "parameters": schema}}],
+            },
+        ),
+        "messages": (
+            "/v1/messages",
+            {"messages": messages, "max_tokens": num_tokens, "tools": [{"name": "write", "input_schema": schema}]},
+        ),
+        "responses": (
+            "/v1/responses",
+            {
+                "input": "hi",
+                "max_output_tokens": num_tokens,
+                "tools": [{"type": "function", "name": "write", "parameters": schema}],
+            },
+        ),
+    }
+    path, body = bodies[endpoint]
+    body["stream"] = True
     raw = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nx-script-id: {script}\r\n"
     return f"{head}connection: close\r\ncontent-length: {len(raw)}\r\n\r\n".encode() + raw
@@ -105,8 +165,8 @@ async def _streams(port: int, request: bytes, num_streams: int) -> None:
         writer.write(request)
         received = b""
         while chunk := await reader.read(1 << 16):
-            received = received[-100:] + chunk
-        assert b"[DONE]" in received, received[-200:]
+            received = received[-4096:] + chunk
+        assert any(end in received for end in _ENDS), received[-200:]
         writer.close()
 
     await asyncio.gather(*(one() for _ in range(num_streams)))
