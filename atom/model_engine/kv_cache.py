@@ -6,7 +6,6 @@ shape.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import mmap
@@ -102,10 +101,6 @@ def lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device)
     """Zeros that the system hands out page by page as they are written; torch.zeros would write all of them."""
     assert device.type == "cpu"
     memory = mmap.mmap(-1, math.prod(shape) * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        # Blocks are read all over the cache; fewer pages, fewer misses in the page tables.
-        with contextlib.suppress(OSError):
-            memory.madvise(mmap.MADV_HUGEPAGE)
     return torch.frombuffer(memory, dtype=dtype).view(shape)
 
 

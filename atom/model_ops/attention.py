@@ -7,14 +7,14 @@ Shapes: T tokens, HQ/HK heads, D head size.
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 from atom.model_ops.context import BuildContext
+from atom.model_ops.layer import Layer
 from atom.model_ops.rope import RotaryEmbedding
 from atom.model_ops.step import StepInputs
 
 
-class Attention(nn.Module):
+class Attention(Layer):
     """One layer's attention. `bind_cache` comes before the first forward."""
 
     def __init__(

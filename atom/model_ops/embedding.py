@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from atom.model_ops.context import BuildContext
+from atom.model_ops.layer import Layer
 from atom.model_ops.weights import WeightSlot
 
 
-class TokenEmbedding(nn.Module):
+class TokenEmbedding(Layer):
     """Rows of a table [V, H], whole on every rank: a look-up is cheaper than a sum over the group."""
 
     def __init__(self, vocab_size: int, hidden_size: int, build: BuildContext) -> None:
@@ -32,7 +32,7 @@ class TokenEmbedding(nn.Module):
         return F.embedding(token_ids, self.weight)
 
 
-class LMHead(nn.Module):
+class LMHead(Layer):
     """hidden [S, H] to logits [S, V]. `tied_to`: the embedding whose table it shares instead of having its own."""
 
     def __init__(self, vocab_size: int, hidden_size: int, tied_to: TokenEmbedding | None, build: BuildContext) -> None:

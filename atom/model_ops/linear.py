@@ -13,10 +13,11 @@ import torch
 from torch import nn
 
 from atom.model_ops.context import BuildContext
+from atom.model_ops.layer import Layer
 from atom.model_ops.weights import WeightSlot
 
 
-class Linear(nn.Module):
+class Linear(Layer):
     """A weight [N, K] and perhaps a bias [N], packed for the kernel once they are loaded."""
 
     def __init__(self, num_inputs: int, num_outputs: int, has_bias: bool, build: BuildContext) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import nn
 
 from atom.model_ops.context import BuildContext
+from atom.model_ops.layer import Layer
 from atom.model_ops.weights import WeightSlot
 
 
-class RMSNorm(nn.Module):
+class RMSNorm(Layer):
     """x / rms(x) * weight."""
 
     def __init__(self, hidden_size: int, eps: float, build: BuildContext) -> None:
@@ -32,7 +32,7 @@ class RMSNorm(nn.Module):
         return self._add_rms_norm(x, residual, self.weight, self.eps)
 
 
-class HeadNorms(nn.Module):
+class HeadNorms(Layer):
     """The weights of the norms on each query and key head, one row a head, in the order of the fused projection."""
 
     def __init__(self, head_dim: int, num_heads: int, num_kv_heads: int, build: BuildContext) -> None:

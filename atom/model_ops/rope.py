@@ -11,15 +11,15 @@ import logging
 import math
 
 import torch
-from torch import nn
 
 from atom.hf_config import RopeConfig
 from atom.model_ops.context import BuildContext
+from atom.model_ops.layer import Layer
 
 logger = logging.getLogger(__name__)
 
 
-class RotaryEmbedding(nn.Module):
+class RotaryEmbedding(Layer):
     """cos_sin [P, R] in the model's dtype: R/2 cosines, then R/2 sines, of every position."""
 
     def __init__(self, rope: RopeConfig, head_dim: int, build: BuildContext) -> None:

@@ -17,13 +17,14 @@ from atom.model_ops.activation import gated_activation
 from atom.model_ops.attention import Attention
 from atom.model_ops.context import BuildContext
 from atom.model_ops.embedding import LMHead, TokenEmbedding
+from atom.model_ops.layer import Layer
 from atom.model_ops.linear import MergedColumnLinear, RowLinear
 from atom.model_ops.norm import RMSNorm
 from atom.model_ops.rope import RotaryEmbedding
 from atom.model_ops.step import StepInputs
 
 
-class GatedMLP(nn.Module):
+class GatedMLP(Layer):
     """down(act(gate(x)) * up(x))."""
 
     def __init__(self, hf: HFConfig, build: BuildContext) -> None:
@@ -38,7 +39,7 @@ class GatedMLP(nn.Module):
         return self.down_proj(self._activation(self.gate_up_proj(x)))
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(Layer):
     """Attention and feed-forward, each after a norm; the residual sum is carried beside the hidden state."""
 
     def __init__(self, hf: HFConfig, attention: nn.Module, mlp: nn.Module, build: BuildContext) -> None:
@@ -71,7 +72,7 @@ def layer_window(hf: HFConfig, index: int) -> int | None:
 LayerFactory = Callable[[HFConfig, int, RotaryEmbedding, BuildContext], DecoderLayer]
 
 
-class DecoderModel(nn.Module):
+class DecoderModel(Layer):
     """Token ids to hidden states."""
 
     def __init__(self, hf: HFConfig, make_layer: LayerFactory, build: BuildContext) -> None:
@@ -89,7 +90,7 @@ class DecoderModel(nn.Module):
         return self.norm(hidden, residual)
 
 
-class CausalLM(nn.Module):
+class CausalLM(Layer):
     """A model with a head. `packed` maps a packed layer's name to the checkpoint's names, in the order of its parts."""
 
     packed: ClassVar[Mapping[str, tuple[str, ...]]] = {

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 from atom.hf_config import HFConfig
 from atom.model_ops.attention import Attention
 from atom.model_ops.context import BuildContext
+from atom.model_ops.layer import Layer
 from atom.model_ops.linear import QKVLinear, RowLinear
 from atom.model_ops.rope import RotaryEmbedding
 from atom.model_ops.step import StepInputs
 from atom.models.decoder import CausalLM, DecoderLayer, GatedMLP
 
 
-class LlamaAttention(nn.Module):
+class LlamaAttention(Layer):
     """Projection, attention, projection. Llama has a bias on all four projections or on none."""
 
     def __init__(self, hf: HFConfig, rotary: RotaryEmbedding, build: BuildContext) -> None:

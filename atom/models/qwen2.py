@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 from atom.hf_config import HFConfig
 from atom.model_ops.attention import Attention
 from atom.model_ops.context import BuildContext
+from atom.model_ops.layer import Layer
 from atom.model_ops.linear import QKVLinear, RowLinear
 from atom.model_ops.rope import RotaryEmbedding
 from atom.model_ops.step import StepInputs
 from atom.models.decoder import CausalLM, DecoderLayer, GatedMLP, layer_window
 
 
-class Qwen2Attention(nn.Module):
+class Qwen2Attention(Layer):
     """Projection with bias, attention, projection without."""
 
     def __init__(self, hf: HFConfig, index: int, rotary: RotaryEmbedding, build: BuildContext) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
-from torch import nn
 
 from atom.hf_config import HFConfig
 from atom.model_ops.attention import Attention
 from atom.model_ops.context import BuildContext
+from atom.model_ops.layer import Layer
 from atom.model_ops.linear import QKVLinear, RowLinear
 from atom.model_ops.norm import HeadNorms
 from atom.model_ops.rope import RotaryEmbedding
@@ -18,7 +18,7 @@ from atom.model_ops.step import StepInputs
 from atom.models.decoder import CausalLM, DecoderLayer, GatedMLP, layer_window
 
 
-class Qwen3Attention(nn.Module):
+class Qwen3Attention(Layer):
     """Projection, head norms, attention, projection."""
 
     def __init__(self, hf: HFConfig, index: int, rotary: RotaryEmbedding, build: BuildContext) -> None:

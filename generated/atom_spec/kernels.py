@@ -58,9 +58,9 @@ PLATFORMS: dict[str, tuple[str, ...]] = {
 
 BACKENDS: dict[str, Backend] = {
     "reference": Backend(
-        name="reference", layout="head_major", help="plain torch; runs everywhere; the oracle of the others"
+        name="reference", layout="block_major", help="plain torch; runs everywhere; the oracle of the others"
     ),
-    "triton": Backend(name="triton", layout="block_major", help="Triton, for CUDA and ROCm"),
+    "triton": Backend(name="triton", layout="token_major", help="Triton, for CUDA and ROCm"),
     "aiter": Backend(name="aiter", layout="shuffled", help="AITER's kernels, for ROCm"),
 }
 
@@ -227,6 +227,17 @@ OPERATIONS: dict[str, Operation] = {
             Argument(name="offsets", type="tensor", shape=("B",), dtypes=("int64",)),
         ),
         returns=Argument(name="returns", type="tensor", shape=("B",), dtypes=("float32",)),
+    ),
+    "mask_logits": Operation(
+        name="mask_logits",
+        group="sampling",
+        summary="Set the logits of some rows to -inf where the row's mask has a 0, and return the logits. Bit t % 32 of word t / 32 is token t.",
+        arguments=(
+            Argument(name="logits", type="tensor", shape=("B", "V"), dtypes=("float",), in_place=True),
+            Argument(name="rows", type="tensor", shape=("M",), dtypes=("int64",), help="no row twice"),
+            Argument(name="masks", type="tensor", shape=("M", "ceil(V/32)"), dtypes=("int32",)),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("B", "V"), dtypes=("float",), help="`logits`"),
     ),
     "greedy_sample": Operation(
         name="greedy_sample",

@@ -140,8 +140,8 @@ def test_head_norms_and_rotation() -> None:
     wanted = torch.cat((first * cos - second * sin, second * cos + first * sin, rest), dim=-1)
     assert torch.allclose(torch.cat((q, k), dim=1).double(), wanted, atol=1e-6)
     assert torch.equal(v, qkv.view(4, -1, head_dim)[:, 6:])
-    assert torch.equal(cache[0, :, 1, 1], k[0])
-    assert torch.equal(cache[1, :, 2, :3].transpose(0, 1), v[1:])
+    assert torch.equal(cache[1, 0, :, 1], k[0])
+    assert torch.equal(cache[2, 1, :, :3].transpose(0, 1), v[1:])
     assert cache.count_nonzero() == 2 * k.numel()
 
 
@@ -158,5 +158,5 @@ def test_fp8_cache_with_scales() -> None:
     q, k, v = kernels["qkv_rope_write"](qkv.clone(), None, 0.0, cos_sin, cache, scales, step.plan, 4, 2)
     found = kernels["attention_prefill"](q, k, v, cache, scales, step.plan, 0.25, None)
     assert (found.double() - dense_attention(q, k, v, 0.25)).abs().max() < 0.15
-    stored = cache.to(torch.float32)[1, 1].view(-1, 16)[:6] * 0.25
+    stored = cache.to(torch.float32)[:, 1, 1].reshape(-1, 16)[:6] * 0.25
     assert (stored - v[:, 1]).abs().max() <= v.abs().max() / 16

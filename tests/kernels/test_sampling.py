@@ -173,11 +173,11 @@ def test_linear(dtype: torch.dtype, has_bias: bool) -> None:
 
 def test_prepacking_is_used_where_torch_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = torch.eye(16, dtype=torch.bfloat16)
-    assert linear_pack(weight, None).is_prepacked == can_prepack()
-    assert not linear_pack(weight.float(), None).is_prepacked
+    assert (linear_pack(weight, None).prepacked is not None) == can_prepack()
+    assert linear_pack(weight.float(), None).prepacked is None
     monkeypatch.setattr("atom.model_ops.kernels.reference.linear.can_prepack", lambda: False)
     packed = linear_pack(weight, None)
-    assert not packed.is_prepacked
+    assert packed.prepacked is None
     assert torch.equal(linear(weight, packed), weight)
 
 

@@ -19,6 +19,7 @@ TABLE: dict[str, dict[str, str]] = {
     "attention_decode": {"reference": f"{_REFERENCE}.attention:attention_decode"},
     "attention_prefill": {"reference": f"{_REFERENCE}.attention:attention_prefill"},
     "philox_uniform": {"reference": f"{_REFERENCE}.random:philox_uniform"},
+    "mask_logits": {"reference": f"{_REFERENCE}.sampling:mask_logits"},
     "greedy_sample": {"reference": f"{_REFERENCE}.sampling:greedy_sample"},
     "sample": {"reference": f"{_REFERENCE}.sampling:sample"},
 }

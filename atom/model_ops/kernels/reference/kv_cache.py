@@ -1,7 +1,8 @@
 """The reference backend's KV cache: its layout, and the way of q, k and v from the projection into it.
 
-Layout head_major: [2, HK, NB, BS, D], keys then values. A block of one head is one run of BS * D values, so that
-gathering blocks is a row gather (measured at half the cost of an index_select over an inner axis).
+Layout block_major: [NB, 2, HK, BS, D], keys then values. A block of one head is one run of BS * D values, so that
+gathering is a row gather (measured at half the cost of an index_select over an inner axis), and all of a block is one
+run too, so that a cache takes memory block by block.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from atom.model_ops.kernels.reference.plan import Plan
 
 
 def kv_cache_shape(num_blocks: int, block_size: int, num_kv_heads: int, head_dim: int) -> tuple[int, ...]:
-    """[2, HK, NB, BS, D]."""
-    return (2, num_kv_heads, num_blocks, block_size, head_dim)
+    """[NB, 2, HK, BS, D]."""
+    return (num_blocks, 2, num_kv_heads, block_size, head_dim)
 
 
 def qkv_rope_write(
@@ -29,13 +30,14 @@ def qkv_rope_write(
     num_kv_heads: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """qkv [T, (HQ + 2 HK) * D] is normed and rotated in place; returns views q [T, HQ, D], k and v [T, HK, D]."""
-    heads = qkv.unflatten(-1, (num_heads + 2 * num_kv_heads, -1))
-    qk = heads[:, : num_heads + num_kv_heads]
+    num_rotated = num_heads + num_kv_heads
+    heads = qkv.view(qkv.shape[0], num_rotated + num_kv_heads, -1)
+    qk = heads[:, :num_rotated]
     source = qk.clone() if qk_norm is None else rms_norm(qk, qk_norm, eps)
     _rotate(source, cos_sin, plan, qk)
     _write(heads[:, num_heads:], kv_cache, kv_scales, plan)
-    q, k, v = heads.split((num_heads, num_kv_heads, num_kv_heads), dim=1)
-    return q, k, v
+    # Slices, since Tensor.split goes through Python and costs ten times as much.
+    return heads[:, :num_heads], heads[:, num_heads:num_rotated], heads[:, num_rotated:]
 
 
 def _rotate(source: torch.Tensor, cos_sin: torch.Tensor, plan: Plan, out: torch.Tensor) -> None:
@@ -53,10 +55,10 @@ def _rotate(source: torch.Tensor, cos_sin: torch.Tensor, plan: Plan, out: torch.
 
 def _write(kv: torch.Tensor, kv_cache: torch.Tensor, kv_scales: torch.Tensor | None, plan: Plan) -> None:
     """kv [T, 2 HK, D], keys then values, into the step's slots."""
-    _, num_kv_heads, num_blocks, _, head_dim = kv_cache.shape
+    _, _, num_kv_heads, _, head_dim = kv_cache.shape
     if kv_scales is not None:
         kv = kv / kv_scales.view(-1, 1)
-    rows = plan.write_rows(num_kv_heads, num_blocks)
+    rows = plan.write_rows(num_kv_heads)
     kv_cache.view(-1, head_dim).index_put_((rows,), kv.to(kv_cache.dtype))
 
 
@@ -64,11 +66,11 @@ def gather(
     kv_cache: torch.Tensor, kv_scales: torch.Tensor | None, block_ids: torch.Tensor, plan: Plan, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Keys and values [G, HK, M * BS, D] of the blocks block_ids [G, M], in `dtype`."""
-    _, num_kv_heads, num_blocks, block_size, head_dim = kv_cache.shape
-    rows = plan.read_rows(block_ids, num_kv_heads, num_blocks)
+    _, _, num_kv_heads, block_size, head_dim = kv_cache.shape
+    rows = plan.read_rows(block_ids, num_kv_heads)
     table = kv_cache.view(-1, block_size * head_dim)
     if kv_scales is None:
-        found = table.index_select(0, rows)
+        found = torch.index_select(table, 0, rows, out=plan.scratch(table, rows))
     else:
         # index_select has no float8 kernel; the bytes have.
         found = table.view(torch.uint8).index_select(0, rows).view(kv_cache.dtype).to(dtype)

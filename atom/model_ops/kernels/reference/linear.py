@@ -7,6 +7,7 @@ F.linear stands in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,11 +20,11 @@ _PACK_ROWS = 16
 
 @dataclass(frozen=True, slots=True)
 class PackedLinear:
-    """A weight [N, K] ready for use; `is_prepacked` says that only oneDNN can read it."""
+    """A weight [N, K] ready for use. prepacked: oneDNN's operation, which alone can read the weight then."""
 
     weight: torch.Tensor
     bias: torch.Tensor | None
-    is_prepacked: bool
+    prepacked: Callable[..., torch.Tensor] | None
 
 
 @cache
@@ -32,7 +33,7 @@ def can_prepack() -> bool:
     try:
         x = torch.arange(8, dtype=torch.bfloat16).view(1, 8)
         weight = torch.eye(8, dtype=torch.bfloat16)
-        packed = torch.ops.mkldnn._reorder_linear_weight(weight.to_mkldnn(), _PACK_ROWS)
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight, _PACK_ROWS)
         return torch.equal(torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], ""), x)
     except (AttributeError, RuntimeError, NotImplementedError):
         return False
@@ -41,13 +42,13 @@ def can_prepack() -> bool:
 def linear_pack(weight: torch.Tensor, bias: torch.Tensor | None) -> PackedLinear:
     """The weight in oneDNN's layout for bf16 on a CPU, else as it is."""
     if weight.device.type != "cpu" or weight.dtype != torch.bfloat16 or not can_prepack():
-        return PackedLinear(weight, bias, False)
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().to_mkldnn(), _PACK_ROWS)
-    return PackedLinear(packed, bias, True)
+        return PackedLinear(weight, bias, None)
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), _PACK_ROWS)
+    return PackedLinear(packed, bias, torch.ops.mkldnn._linear_pointwise.default)
 
 
 def linear(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
     """x [T, K] to [T, N]."""
-    if packed.is_prepacked:
-        return torch.ops.mkldnn._linear_pointwise(x, packed.weight, packed.bias, "none", [], "")
+    if packed.prepacked is not None:
+        return packed.prepacked(x, packed.weight, packed.bias, "none", [], "")
     return F.linear(x, packed.weight, packed.bias)

@@ -74,27 +74,32 @@ class Plan:
 
         return self.keep(("rotary", cos_sin.data_ptr()), make)
 
-    def write_rows(self, num_kv_heads: int, num_blocks: int) -> torch.Tensor:
+    def write_rows(self, num_kv_heads: int) -> torch.Tensor:
         """[T, 2 HK]: where each token's heads go in the cache seen as rows of D; keys, then values."""
 
         def make() -> torch.Tensor:
-            stride = num_blocks * self.step.block_size
-            planes = torch.arange(2 * num_kv_heads, device=self.step.slot_mapping.device) * stride
-            return self.step.slot_mapping.unsqueeze(1) + planes
+            slots, size = self.step.slot_mapping.unsqueeze(1), self.step.block_size
+            planes = torch.arange(2 * num_kv_heads, device=slots.device)
+            return (slots // size * (2 * num_kv_heads) + planes) * size + slots % size
 
-        return self.keep(("write", num_kv_heads, num_blocks), make)
+        return self.keep(("write", num_kv_heads), make)
 
-    def read_rows(self, block_ids: torch.Tensor, num_kv_heads: int, num_blocks: int) -> torch.Tensor:
+    def read_rows(self, block_ids: torch.Tensor, num_kv_heads: int) -> torch.Tensor:
         """[2 * G * HK * M]: the blocks of block_ids [G, M] in the cache seen as rows of BS * D."""
 
         def make() -> torch.Tensor:
-            planes = torch.arange(2 * num_kv_heads, device=block_ids.device) * num_blocks
-            return (planes.view(2, 1, num_kv_heads, 1) + block_ids.view(1, block_ids.shape[0], 1, -1)).flatten()
+            planes = torch.arange(2 * num_kv_heads, device=block_ids.device).view(2, 1, num_kv_heads, 1)
+            blocks = block_ids.to(torch.int64).view(1, block_ids.shape[0], 1, -1)
+            return (blocks * (2 * num_kv_heads) + planes).flatten()
 
-        return self.keep(("read", id(block_ids), num_kv_heads, num_blocks), make)
+        return self.keep(("read", id(block_ids), num_kv_heads), make)
 
-    def decode_mask(self, group: DecodeGroup, window: int | None, dtype: torch.dtype) -> torch.Tensor:
-        """[G, 1, 1, L], 0 where the row's token sees a key, else -inf."""
+    def scratch(self, table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Memory for the rows of a cache; every layer gathers into the same, which stays in the processor's cache."""
+        return self.keep(("scratch", id(rows), table.dtype), lambda: table.new_empty(len(rows), table.shape[1]))
+
+    def decode_mask(self, group: DecodeGroup, num_heads: int, window: int | None, dtype: torch.dtype) -> torch.Tensor:
+        """[G * num_heads, 1, L], 0 where the row's token sees a key, else -inf."""
 
         def make() -> torch.Tensor:
             keys = torch.arange(group.block_ids.shape[1] * self.step.block_size, device=group.block_ids.device)
@@ -102,9 +107,9 @@ class Plan:
             hidden = keys >= lens
             if window is not None:
                 hidden |= keys < lens - window
-            return _additive(hidden, dtype)[:, None, None, :]
+            return _additive(hidden, dtype).repeat_interleave(num_heads, dim=0).unsqueeze(1)
 
-        return self.keep(("mask", id(group), window, dtype), make)
+        return self.keep(("mask", id(group), num_heads, window, dtype), make)
 
     def causal_mask(self, row: SequenceRow, num_keys: int, window: int | None, dtype: torch.dtype) -> torch.Tensor:
         """[Tq, num_keys], 0 where the row's tokens see a key, else -inf."""

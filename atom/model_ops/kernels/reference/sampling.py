@@ -12,6 +12,17 @@ import torch
 _HEAD = 1024
 
 
+# The bits of every byte, lowest first.
+_BITS = (torch.arange(256).unsqueeze(1) >> torch.arange(8)) & 1 > 0
+
+
+def mask_logits(logits: torch.Tensor, rows: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
+    """Of `rows` [M] of logits [B, V], in place: -inf where masks [M, ceil(V/32)] int32 have a 0."""
+    allowed = _BITS.to(masks.device)[masks.view(torch.uint8).to(torch.int64)].flatten(1)
+    chosen = logits[rows].masked_fill_(~allowed[:, : logits.shape[1]], float("-inf"))
+    return logits.index_copy_(0, rows, chosen)
+
+
 def greedy_sample(logits: torch.Tensor) -> torch.Tensor:
     """logits [B, V] to token ids [B] int64."""
     return logits.argmax(dim=-1)
