@@ -17,7 +17,8 @@ _STRING_RUN = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _SCALAR = re.compile(r"[-+.\w]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z", re.ASCII)
 _LITERALS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CLEAN = re.compile(r'[^\\\x00-\x1f\x7f]*(?:\\["\\/bfnrt][^\\\x00-\x1f\x7f]*)*\Z')
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPE_PAIR = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)|[\x00-\x1f\x7f]|\\\Z", re.DOTALL)
 _HALF_ESCAPE = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\u[0-9a-fA-F]{0,3}\Z")
@@ -229,9 +230,10 @@ def _depth(tokens: list[str]) -> int:
 
 def quoted(raw: str) -> str:
     """A JSON string of what stood between quotes, with `\\uXXXX` written out where it is a character."""
-    if "\\" not in raw and not _CONTROL.search(raw):
+    if _CLEAN.match(raw):
         return f'"{raw}"'
-    return json.dumps(decoded(raw), ensure_ascii=False) if _is_whole(raw) else f'"{_mended(raw)}"'
+    text = decoded(raw)
+    return f'"{_mended(raw)}"' if _SURROGATE.search(text) else json.dumps(text, ensure_ascii=False)
 
 
 def decoded(raw: str) -> str:
@@ -241,11 +243,6 @@ def decoded(raw: str) -> str:
     text = json.loads(f'"{_mended(raw)}"', strict=False)
     assert isinstance(text, str)
     return text
-
-
-def _is_whole(raw: str) -> bool:
-    """Whether no half of a surrogate pair would be left alone."""
-    return not any("\ud800" <= character <= "\udfff" for character in decoded(raw))
 
 
 def _mended(raw: str) -> str:

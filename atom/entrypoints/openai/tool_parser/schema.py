@@ -10,22 +10,20 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 _PYTHON = {"True": True, "False": False, "None": None}
 _MAX_DEPTH = 32
 _FAILED = object()
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def dumps(value: Any) -> str:
     """Compact JSON, characters written out (decision D6); half a surrogate pair stays an escape."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if text.isprintable() or not _has_surrogate(text) else json.dumps(value, separators=(",", ":"))
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
+    return json.dumps(value, separators=(",", ":")) if _SURROGATE.search(text) else text
 
 
 class Schema:
