@@ -19,8 +19,8 @@ from atom.entrypoints.openai.errors import bad_request, unsupported
 Request = spec.MessagesRequest | spec.CountTokensRequest
 Block = spec.TextBlock | spec.ImageBlock | spec.DocumentBlock
 
-# What Claude Code addresses to Anthropic's billing, in a block of its own before the system prompt: it has checksums, so
-# that prompts would differ from their first words on, and no prefix could be reused (docs/decisions/0060).
+# What Claude Code addresses to Anthropic's billing, in a block of its own before the system prompt. It has checksums:
+# prompts would differ from their first words on, and no prefix could be reused (docs/decisions/0060).
 _BILLING = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
 _ERROR = "Error: "
 # OpenAI's words for the choices that can be met without a grammar.
