@@ -5,6 +5,7 @@ Owns the order of reasoning, prose and sections in an answer. The renderer write
 
 from __future__ import annotations
 
+from atom_spec.formats import Form
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -20,15 +21,19 @@ from conformance.subjects import Subject
 
 
 @st.composite
-def answers(draw: st.DrawFn, subject: Subject, scenario: Scenario) -> Case:
-    """An answer of reasoning, prose and sections, in an order that models keep to."""
-    draft = _decide(draw, subject, scenario)
+def answers(draw: st.DrawFn, subject: Subject, scenario: Scenario, first_form: Form | None = None) -> Case:
+    """An answer of reasoning, prose and sections, in an order that models keep to; the first section in
+    `first_form`.
+    """
+    draft = _decide(draw, subject, scenario, first_form)
     is_over = scenario.has_reasoning and _write_first_thoughts(draw, draft)
-    for _ in range(draw(st.integers(1, 3)) if scenario.has_calls and subject.spec else 0):
+    for number in range(draw(st.integers(1, 3)) if scenario.has_calls and subject.spec else 0):
         if is_over:
             break
-        _write_prose(draw, draft)
-        is_over = write_drawn_section(draw, draft)
+        form = first_form if number == 0 else None
+        if form is None or form.at != "start":
+            _write_prose(draw, draft)
+        is_over = write_drawn_section(draw, draft, form)
     if not is_over:
         _write_prose(draw, draft)
         if draw(st.booleans()):
@@ -44,10 +49,12 @@ def answers(draw: st.DrawFn, subject: Subject, scenario: Scenario) -> Case:
     )
 
 
-def _decide(draw: st.DrawFn, subject: Subject, scenario: Scenario) -> Draft:
+def _decide(draw: st.DrawFn, subject: Subject, scenario: Scenario, form: Form | None) -> Draft:
     """Everything that is settled before the first character is written."""
     spec = subject.spec
-    variant = draw(st.sampled_from(spec.variants)) if spec and spec.variants else None
+    variant = form.variant if form else None
+    if variant is None and spec and spec.variants:
+        variant = draw(st.sampled_from(spec.forms)).variant or draw(st.sampled_from(spec.variants))
     dialects = subject.dialects_of(variant)
     dialect = draw(st.sampled_from(dialects)) if dialects else None
     can_begin_inside = scenario.has_reasoning and dialect is not None and not dialect.in_format

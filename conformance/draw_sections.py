@@ -44,14 +44,16 @@ class DrawnSection:
     name_due: int | None
 
 
-def write_drawn_section(draw: st.DrawFn, draft: Draft) -> bool:
-    """Put one section of calls on the sheet; True when its form leaves it open, so that nothing can follow."""
+def write_drawn_section(draw: st.DrawFn, draft: Draft, form: Form | None = None) -> bool:
+    """Put one section of calls, in `form` or in any, on the sheet; True when it is left open, so that nothing can
+    follow.
+    """
     spec = draft.subject.spec
     assert spec is not None
     forms = [form for form in spec.forms_of(draft.variant) if form.at != "start" or not draft.sheet.text]
     if not forms:
         return False
-    form = draw(st.sampled_from(forms))
+    form = form or draw(st.sampled_from(forms))
     section = draw_section(draw, draft, form)
     draft.sheet.section(
         section.text,

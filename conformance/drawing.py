@@ -7,6 +7,7 @@ count alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -17,32 +18,41 @@ from conformance.draw_noise import noise
 from conformance.scenarios import Scenario
 from conformance.subjects import Subject
 
-
-def cases(subject: Subject, scenario: Scenario) -> st.SearchStrategy[Case]:
-    """The cases of one scenario for one subject."""
-    return noise(subject) if scenario.is_noise else answers(subject, scenario)
+LEAST_CASES = 5
+"""Of every scenario, and of every form."""
 
 
-def for_each(
-    strategy: st.SearchStrategy[Case],
-    count: int,
-    seed_number: int,
-    visit: Callable[[Case], None],
-    *,
-    is_shrinking: bool = False,
-) -> None:
-    """Visit `count` drawn cases. When `visit` raises, the search for a smaller case that raises follows, if wanted."""
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Cases that are drawn together, and how many of them."""
+
+    cases: st.SearchStrategy[Case]
+    count: int
+
+
+def batches(subject: Subject, scenario: Scenario, count: int, least: int = 1) -> list[Batch]:
+    """`count` cases of a scenario; where the scenario covers forms, one batch a form, of `least` cases or more."""
+    if scenario.is_noise:
+        return [Batch(noise(subject), count)]
+    if not scenario.covers_forms or subject.spec is None:
+        return [Batch(answers(subject, scenario), max(least, count))]
+    forms = subject.spec.forms
+    return [Batch(answers(subject, scenario, form), max(least, round(count / len(forms)))) for form in forms]
+
+
+def for_each(batch: Batch, seed_number: int, visit: Callable[[Case], None], *, is_shrinking: bool = False) -> None:
+    """Visit a batch's cases. When `visit` raises, the search for a smaller case that raises follows, if wanted."""
 
     @seed(seed_number)
     @settings(
-        max_examples=count,
+        max_examples=batch.count,
         phases=(Phase.generate, Phase.shrink) if is_shrinking else (Phase.generate,),
         database=None,
         deadline=None,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    @given(strategy)
+    @given(batch.cases)
     def run(case: Case) -> None:
         visit(case)
 

@@ -22,11 +22,11 @@ class Profile:
 
     def cases_of(self, scenario: Scenario) -> int:
         """Cases of one scenario."""
-        return max(5, round(self.num_cases * scenario.share))
+        return round(self.num_cases * scenario.share)
 
     def truncated_of(self, scenario: Scenario) -> int:
         """Cases of one scenario that are cut at every character."""
-        return max(1, round(self.num_truncated * scenario.share))
+        return round(self.num_truncated * scenario.share)
 
 
 SHORT = Profile("short", num_cases=240, num_truncated=8, num_characters=8_000)

@@ -17,11 +17,11 @@ h1 { margin-bottom: 0; } h2 { margin-top: 2.5rem; } h2 small { font-weight: norm
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--dim); text-align: right; }
 th:first-child, td:first-child { text-align: left; } thead th { vertical-align: bottom; }
-.overview thead th:not(:first-child) { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left;
-font-weight: normal; } .overview td { text-align: center; } .ok { color: var(--ok); } .none { opacity: .4; } .red {
-background: var(--red); color: #fff; font-weight: 600; } .red a { color: inherit; } pre { padding: .6rem; border: 1px
-solid var(--dim); overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; } details { margin: .5rem 0; }
-summary { cursor: pointer; } .scroll { overflow-x: auto; } code { font-size: .95em; }
+.overview th, .overview td { text-align: center; } .overview th { font-weight: normal; max-width: 6.5rem; line-height:
+1.25; } .overview :is(th, td):first-child { text-align: left; white-space: nowrap; } .ok { color: var(--ok); } .none {
+opacity: .4; } .red { background: var(--red); color: #fff; font-weight: 600; } .red a { color: inherit; } pre {
+padding: .6rem; border: 1px solid var(--dim); overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
+details { margin: .5rem 0; } summary { cursor: pointer; } .scroll { overflow-x: auto; } code { font-size: .95em; }
 """
 
 

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A family of cases. `share` is its part of a subject's cases; the shares of all scenarios sum to 1."""
+    """A family of cases. `share` is its part of a subject's cases; the shares of all scenarios sum to 1.
+
+    `covers_forms`: every form of the format gets cases of its own.
+    """
 
     name: str
     share: float
@@ -22,10 +25,11 @@ class Scenario:
     has_quotes: bool = False
     has_reasoning: bool = False
     is_noise: bool = False
+    covers_forms: bool = False
 
 
 SCENARIOS = (
-    Scenario("calls", 0.3, has_calls=True),
+    Scenario("calls", 0.3, has_calls=True, covers_forms=True),
     Scenario("some undeclared", 0.05, has_calls=True, is_mixed=True),
     Scenario("quoted openers", 0.15, has_calls=True, has_quotes=True),
     Scenario("reasoning", 0.15, has_calls=True, has_reasoning=True),

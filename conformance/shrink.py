@@ -13,7 +13,7 @@ from dataclasses import replace
 from conformance.case import Case
 from conformance.chunking import WHOLE, Chunking
 from conformance.delivery import deliver
-from conformance.drawing import cases, for_each
+from conformance.drawing import LEAST_CASES, Batch, batches, for_each
 from conformance.profiles import Profile
 from conformance.properties import PROPERTIES, Breach, Property
 from conformance.scenarios import Scenario
@@ -36,14 +36,13 @@ def shrink_findings(
         cell = tally.cell(name, chunking.name)
         assert cell.finding is not None
         scenario = next(one for one in scenarios if one.name == cell.finding.scenario)
-        count = profile.cases_of(scenario)
-        cell.finding = _smallest(subject, scenario, count, by_name[name], chunking, seed_number) or cell.finding
+        drawn = batches(subject, scenario, profile.cases_of(scenario), LEAST_CASES)
+        found = (_smallest(subject, batch, by_name[name], chunking, seed_number) for batch in drawn)
+        cell.finding = next(filter(None, found), cell.finding)
 
 
-def _smallest(
-    subject: Subject, scenario: Scenario, count: int, one: Property, chunking: Chunking, seed_number: int
-) -> Finding | None:
-    """The smallest case of `scenario` that breaks `one` under `chunking`."""
+def _smallest(subject: Subject, batch: Batch, one: Property, chunking: Chunking, seed_number: int) -> Finding | None:
+    """The smallest case of a batch that breaks `one` under `chunking`; None when none of its cases does."""
     last: Finding | None = None
 
     def visit(case: Case) -> None:
@@ -58,5 +57,5 @@ def _smallest(
             raise Breach(message)
 
     with suppress(Breach):  # hypothesis visits the smallest case last
-        for_each(cases(subject, scenario), count, seed_number, visit, is_shrinking=True)
+        for_each(batch, seed_number, visit, is_shrinking=True)
     return last

@@ -10,8 +10,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from conformance.case import Case
 from conformance.chunking import all_chunkings
-from conformance.drawing import cases, for_each
+from conformance.drawing import LEAST_CASES, batches, for_each
 from conformance.linearity import add_linearity
 from conformance.profiles import Profile
 from conformance.scenarios import SCENARIOS, Scenario
@@ -20,7 +21,7 @@ from conformance.subjects import Subject
 from conformance.tally import Tally
 from conformance.truncation import add_truncations
 
-MAX_TRUNCATED_CHARACTERS = 400
+MAX_TRUNCATED_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +42,21 @@ def run_subject(subject: Subject, profile: Profile, seed_number: int) -> Subject
     chunkings = all_chunkings(seed_number)
     scenarios = scenarios_of(subject)
     for scenario in scenarios:
-        drawn = cases(subject, scenario)
-        count = profile.cases_of(scenario)
-        for_each(drawn, count, seed_number, lambda case: tally.add_case(case, subject.open, chunkings))
-        if not scenario.is_noise and not scenario.is_mixed:
-            short = drawn.filter(lambda case: 1 < len(case.text) <= MAX_TRUNCATED_CHARACTERS)
-            count = profile.truncated_of(scenario)
-            for_each(short, count, seed_number, lambda case: add_truncations(tally, case, subject.open, chunkings))
+        for batch in batches(subject, scenario, profile.cases_of(scenario), LEAST_CASES):
+            for_each(batch, seed_number, lambda case: tally.add_case(case, subject.open, chunkings))
+        if scenario.is_noise or scenario.is_mixed:
+            continue  # what a cut leaves of them is not known
+        for batch in batches(subject, scenario, profile.truncated_of(scenario)):
+            short = replace(batch, cases=batch.cases.filter(_is_short))
+            for_each(short, seed_number, lambda case: add_truncations(tally, case, subject.open, chunkings))
     add_linearity(tally, subject, profile.num_characters)
     if profile.is_shrinking:
         shrink_findings(tally, subject, scenarios, chunkings, profile, seed_number)
     return SubjectResult(subject.name, tally, time.monotonic() - started)
+
+
+def _is_short(case: Case) -> bool:
+    return 1 < len(case.text) <= MAX_TRUNCATED_CHARACTERS
 
 
 def scenarios_of(subject: Subject) -> Sequence[Scenario]:
