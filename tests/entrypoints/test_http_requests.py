@@ -226,19 +226,33 @@ def test_a_named_tool_must_be_declared(server: LiveServer) -> None:
     assert error["param"] == "tool_choice" and "get_weather" in error["message"]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("tool_choice", "required"),
-        ("tool_choice", {"type": "function", "function": {"name": "get_weather"}}),
-        ("response_format", {"type": "json_object"}),
-        ("response_format", {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}),
-    ],
-)
+UNSUPPORTED = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
+
+
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_only_a_grammar_can_promise_is_refused(server: LiveServer, field: str, value: Any, stream: bool) -> None:
-    error = error_of(server.chat(tools=[WEATHER], stream=stream, **{field: value}))
-    assert error["param"] == field and "not part of this version" in error["message"]
+def test_a_schema_that_can_not_be_enforced_is_refused_by_its_keyword(server: LiveServer, stream: bool) -> None:
+    output = {"type": "json_schema", "json_schema": {"name": "x", "schema": UNSUPPORTED}}
+    error = error_of(server.chat(response_format=output, stream=stream))
+    assert error["param"] == "response_format" and "uniqueItems" in error["message"]
+    tool = {"type": "function", "function": {"name": "f", "parameters": UNSUPPORTED}}
+    error = error_of(server.chat(tools=[WEATHER, tool], tool_choice="required", stream=stream))
+    assert error["param"] == "tools" and "uniqueItems" in error["message"] and "tools[1], 'f'" in error["message"]
+    assert server.chat(tools=[tool]).status_code == 200  # nothing is promised of it
+    tool["function"]["strict"] = True  # type: ignore[index]
+    assert "uniqueItems" in error_of(server.chat(tools=[tool], stream=stream))["message"]
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "strin"}, {"properties": 5}, {"type": "string", "pattern": "("}, {"enum": []}]
+)
+def test_an_invalid_schema_is_refused(server: LiveServer, schema: dict[str, Any]) -> None:
+    output = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    assert error_of(server.chat(response_format=output))["param"] == "response_format"
+
+
+def test_a_call_that_must_come_needs_a_tool_and_an_end(server: LiveServer) -> None:
+    assert error_of(server.chat(tool_choice="required"))["param"] == "tool_choice"
+    assert error_of(server.chat(tools=[WEATHER], tool_choice="required", ignore_eos=True))["param"] == "ignore_eos"
 
 
 def test_text_format_and_auto_are_accepted(server: LiveServer) -> None:

@@ -59,7 +59,7 @@ class ChatAnswer:
         )
         self.runs = []
         for index in range(request.n or 1):
-            own = msgspec.structs.replace(sampling, seed=seed_of_sample(sampling.seed, index))
+            own = msgspec.structs.replace(prompt.enforced(sampling), seed=seed_of_sample(sampling.seed, index))
             tracker = None
             if self._num_top is not None:
                 tracker = ChatLogprobs(prompt.new_detokenizer(serving, own))

@@ -29,7 +29,7 @@ from atom.entrypoints.openai.template_needs import (
     probe_needs,
     try_render,
 )
-from atom.entrypoints.openai.tool_parser.registry import detect_format, get_format
+from atom.entrypoints.openai.tool_parser.registry import detect_format, get_format, variant_of
 from atom.entrypoints.openai.tool_parser.stream import Tool
 from atom.text.detokenizer import Detokenizer
 from atom.tokenizer import Tokenizer
@@ -51,6 +51,7 @@ class ChatProfile:
     efforts: the keyword for how much to think, and the levels that the template takes. begins_inside: whether answers
     to an ordinary prompt start in the reasoning channel. accepts: all keywords of the encoder. evidence: one line for
     each decision. ends_at_call: a declared call ends an open reasoning channel (--reasoning-ends-at-tool-call).
+    variant: of the format, as far as the template tells; answers are written by its canonical form.
     """
 
     format: FormatSpec | None
@@ -63,6 +64,7 @@ class ChatProfile:
     needs: TemplateNeeds
     evidence: tuple[str, ...]
     ends_at_call: bool = False
+    variant: str | None = None
 
     def template_kwargs(
         self,
@@ -196,6 +198,7 @@ def probe_chat_encoder(
             f"answers begin {'inside' if inside else 'outside'} the reasoning channel: prompts end {_tail(prompt)}",
         ),
         ends_at_call=reasoning_ends_at_tool_call,
+        variant=None if spec is None else variant_of(spec, rendered),
     )
     for line in profile.evidence:
         logger.info("%s: %s", encoder.name, line)

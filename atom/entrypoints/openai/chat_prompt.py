@@ -1,29 +1,30 @@
 """A conversation as a prompt, and as the pipeline that its answers go through.
 
-Owns the way from messages, tools and template controls to the token ids, and the refusal of what can not be promised.
+Owns the way from messages, tools and template controls to the token ids, and to the grammar of what was promised.
 Nothing is ever cut from a prompt. Knows no API, nor the engine, nor the shape of an answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from atom.entrypoints.openai.chat_encoders import ChatTemplateError
-from atom.entrypoints.openai.conversation import Conversation, EnforcedCall
-from atom.entrypoints.openai.errors import bad_request, unsupported
+from atom.entrypoints.openai.conversation import Conversation
+from atom.entrypoints.openai.enforcement import enforced_grammar, wanted_answer
+from atom.entrypoints.openai.errors import bad_request
 from atom.entrypoints.openai.limits import encode_prompt
 from atom.entrypoints.openai.messages_conversion import MessageError, convert_messages
 from atom.entrypoints.openai.pipeline import AnswerPipeline
 from atom.entrypoints.openai.tool_parser.stream import Tool
-from atom.sampling_params import SamplingParams
+from atom.sampling_params import AnswerGrammar, SamplingParams
 from atom.text.detokenizer import Detokenizer
 
 if TYPE_CHECKING:
     from atom.entrypoints.openai.serving import ChatModel, ServingContext
-
-_NOT_ENFORCED = "enforced output is not part of this version of the server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,16 @@ class ChatPrompt:
     suppress_calls: bool
     parallel: bool
     num_earlier_calls: int
+    grammar: AnswerGrammar | None = None
+
+    def enforced(self, sampling: SamplingParams) -> SamplingParams:
+        """The sampling parameters of an answer to this prompt. Raises ApiError 400 for what no grammar can meet."""
+        if self.grammar is None:
+            return sampling
+        try:
+            return msgspec.structs.replace(sampling, grammar=self.grammar)
+        except ValueError as error:
+            raise bad_request(str(error), "ignore_eos") from None
 
     def new_pipeline(self, serving: ServingContext, sampling: SamplingParams) -> AnswerPipeline:
         """The pipeline of one answer."""
@@ -65,18 +76,25 @@ async def build_prompt(
 
     may_exceed: it may be longer than the context. Raises ApiError 400 for what can not be rendered or done.
     """
-    return await serving.in_background(num_bytes, _build, serving, serving.chat_model(), convert, may_exceed)
+    chat = serving.chat_model()
+    prompt, asked = await serving.in_background(num_bytes, _build, serving, chat, convert, may_exceed)
+    wanted = wanted_answer(asked)
+    if wanted is None:
+        return prompt
+    grammar = await enforced_grammar(serving, asked, wanted, prompt.text)
+    # Without a tool to call, nothing in the answer is a call, whatever it looks like.
+    return replace(prompt, grammar=grammar, tools=prompt.tools if wanted.tools else ())
 
 
 def _build(
     serving: ServingContext, chat: ChatModel, convert: Callable[[], Conversation], may_exceed: bool
-) -> ChatPrompt:
+) -> tuple[ChatPrompt, Conversation]:
     asked = convert()
-    _refuse_enforced(asked)
     controls = chat.profile.template_kwargs(
         thinking=asked.thinking,
         reasoning_effort=asked.reasoning_effort,
         tool_choice=asked.tool_choice,
+        response_format=asked.response_format,
         chat_template_kwargs=asked.chat_template_kwargs,
         defaults=serving.chat_template_kwargs,
     )
@@ -92,7 +110,7 @@ def _build(
     encode = serving.prompts.encode
     token_ids = encode(text) if may_exceed else encode_prompt(encode, text, serving.max_model_len, "messages")
     functions = [tool["function"] for tool in asked.tools]
-    return ChatPrompt(
+    prompt = ChatPrompt(
         text=text,
         token_ids=token_ids,
         tools=tuple(Tool(function["name"], function.get("parameters", {})) for function in functions),
@@ -101,17 +119,4 @@ def _build(
         parallel=asked.parallel,
         num_earlier_calls=asked.num_calls,
     )
-
-
-def _refuse_enforced(asked: Conversation) -> None:
-    """Raise ApiError 400 for what only a grammar can promise, and for a tool that does not exist."""
-    declared = [tool["function"]["name"] for tool in asked.tools]
-    for wish in asked.enforced:
-        if not isinstance(wish, EnforcedCall):
-            kind = "a JSON object" if wish.schema is None else "JSON of a schema"
-            raise unsupported(wish.param, f"{kind} can not be promised: {_NOT_ENFORCED}; leave the field out")
-        if wish.name is not None and wish.name not in declared:
-            listed = ", ".join(declared) or "none"
-            raise bad_request(f"{wish.param} names {wish.name!r}; declared tools: {listed}", wish.param)
-        kind = "a call" if wish.name is None else f"a call of {wish.name!r}"
-        raise unsupported(wish.param, f"{kind} can not be promised: {_NOT_ENFORCED}; use 'auto'")
+    return prompt, asked

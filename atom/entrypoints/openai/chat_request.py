@@ -25,6 +25,7 @@ def chat_conversation(request: spec.ChatCompletionRequest) -> Conversation:
         reasoning_effort=request.reasoning_effort,
         chat_template_kwargs=request.chat_template_kwargs,
         enforced=_enforced(request),
+        response_format=None if request.response_format is None else msgspec.to_builtins(request.response_format),
     )
 
 

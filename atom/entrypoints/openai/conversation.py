@@ -32,6 +32,7 @@ class Conversation:
     messages, tools: dicts in OpenAI's shape, as `convert_messages` and templates take them. tool_choice: OpenAI's word,
     for templates that read it. suppress_calls: no call may come of it, and the tools are not shown. parallel: several
     calls may come of it. thinking: None leaves it to the model. enforced: what only a grammar can promise.
+    response_format: OpenAI's object, for templates that read it.
     """
 
     messages: list[dict[str, Any]]
@@ -43,6 +44,7 @@ class Conversation:
     reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     enforced: tuple[EnforcedCall | EnforcedJson, ...] = ()
+    response_format: dict[str, Any] | None = None
 
     @property
     def num_calls(self) -> int:

@@ -53,6 +53,7 @@ class MessageAnswer:
         self._num_prompt_tokens = len(prompt.token_ids)
         room = room_for_answer(self._num_prompt_tokens, serving.max_model_len, asked_max_tokens(request), "messages")
         sampling = sampling_params(request, serving.sampling_defaults, max_tokens=room, vocab_size=serving.vocab_size)
+        sampling = prompt.enforced(sampling)
         engine_request = EngineRequest(self.id, prompt.token_ids, sampling, self._started)
         self.run = SequenceRun(0, engine_request, prompt.new_pipeline(serving, sampling))
 

@@ -51,6 +51,7 @@ class ResponseAnswer:
         self._sampling = sampling_params(
             request, serving.sampling_defaults, max_tokens=room, vocab_size=serving.vocab_size
         )
+        self._sampling = prompt.enforced(self._sampling)
         engine_request = EngineRequest(self.id, prompt.token_ids, self._sampling, self._started)
         self.run = SequenceRun(0, engine_request, prompt.new_pipeline(serving, self._sampling))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import Request
 
+from atom.entrypoints.openai.answer_grammar.made import MadeGrammars
 from atom.entrypoints.openai.auth import ApiKeys
 from atom.entrypoints.openai.chat_encoders import ChatEncoder, load_chat_encoder
 from atom.entrypoints.openai.chat_profile import ChatProfile, probe_chat_encoder, render_probe_prompt
@@ -100,6 +101,7 @@ class ServingContext:
         sample = "" if text.chat is None else render_probe_prompt(text.chat.encoder, text.chat.profile.needs)
         self.prompts = PromptEncoder(text.tokenizer, sample)
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="text")
+        self.grammars = MadeGrammars(self._threads)
 
     @classmethod
     def of(cls, config: Config, server: ServerConfig, text: TextSide, engine: EngineClient) -> ServingContext:

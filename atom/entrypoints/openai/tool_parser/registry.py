@@ -54,6 +54,14 @@ def detect_format(rendered_template: str, formats: Iterable[FormatSpec] = FORMAT
     return None
 
 
+def variant_of(spec: FormatSpec, rendered_template: str) -> str | None:
+    """The variant of a known format that a template speaks; its first one where the template shows none."""
+    found = detect_format(rendered_template, (spec,))
+    if found is not None and found.variant is not None:
+        return found.variant
+    return spec.variants[0] if spec.variants else None
+
+
 def _evidence(detect: Detect, text: str) -> str | None:
     """What was found, for the log; None where the evidence doesn't hold."""
     if not all(literal in text for literal in detect.all) or any(literal in text for literal in detect.none):

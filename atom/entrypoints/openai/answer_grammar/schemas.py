@@ -1,0 +1,213 @@
+"""JSON Schemas on their way into a grammar: are they understood, and what is added to them.
+
+Owns the refusal of what can not be enforced, by its keyword; string formats as patterns; strings that certain literals
+must not occur in; and a part of a schema as a schema of its own. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import llguidance
+
+from atom.entrypoints.openai.answer_grammar.free_text import texts_without
+from atom.entrypoints.openai.answer_grammar.string_formats import STRING_FORMATS
+
+MOST_LEVELS = 128
+NOTES = frozenset(("$schema", "$id", "$comment", "$defs", "definitions", "title", "description", "default", "examples"))
+NOTES |= {"deprecated", "readOnly", "writeOnly", "format", "contentMediaType", "contentEncoding", "discriminator"}
+NOTES |= {"nullable"}
+_ONE = ("items", "additionalItems", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
+_LIST = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+_MAP = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_ROOT, _ANY = "atom:root", {"$ref": "#/$defs/atom:any"}
+_COMBINING = frozenset(("anyOf", "oneOf", "$ref"))
+_OWN = {
+    "object": ("properties", "additionalProperties", "required"),
+    "string": ("minLength", "maxLength", "pattern"),
+    "array": ("minItems", "maxItems"),
+}
+_LIMITS = llguidance.LLParserLimits(verbose_errors=False)
+_UNKNOWN_KEYWORDS = re.compile(r'Unimplemented keys: \["([^"]+)"')
+_LIBRARY_WORDS = re.compile(r"^at \d+\(\d+\): (?:failed to compile JSON schema: )?")
+
+
+class SchemaError(ValueError):
+    """A schema that can not be enforced; the message names the keyword."""
+
+
+def check_schema(schema: Any) -> None:
+    """Raise SchemaError when the schema is none, can not be met, or has a keyword that is not supported."""
+    if not isinstance(schema, dict | bool):
+        raise SchemaError("a JSON Schema is an object")
+    _check_depth(schema)
+    is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(
+        f"start: %json {json.dumps(with_formats(schema))}", limits=_LIMITS
+    )
+    if is_error:
+        raise SchemaError(_explained(messages[0], schema))
+
+
+def _explained(message: str, schema: Any) -> str:
+    """The library's message without the grammar that it quotes; an unknown keyword with its place."""
+    unknown = _UNKNOWN_KEYWORDS.search(message)
+    if unknown is None:
+        return _LIBRARY_WORDS.sub("", message.partition("\n   1 |")[0]).strip()
+    keyword = unknown[1]
+    place = next((place for place, node in _nodes(schema, "#") if keyword in node), "#")
+    return f"the keyword {keyword!r} (at {place}) is not supported"
+
+
+def _check_depth(schema: Any) -> None:
+    pending = [(schema, 0)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MOST_LEVELS:
+            raise SchemaError(f"the schema is nested more than {MOST_LEVELS} levels deep")
+        below = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        pending += ((one, depth + 1) for one in below)
+
+
+def with_formats(schema: Any) -> Any:
+    """The schema with known string formats as patterns, and without the others: those are notes."""
+
+    def change(node: dict[str, Any]) -> dict[str, Any]:
+        name = node.pop("format", None)
+        return _with_patterns(node, STRING_FORMATS.get(name, "") if isinstance(name, str) else "")
+
+    return _mapped(schema, change)
+
+
+def closed(schema: Any) -> Any:
+    """The schema, of objects that have no members but those it names, where it names some and is silent on others.
+
+    Nothing changes in a schema that puts objects together from parts: no part knows the members of the others.
+    """
+    if any("allOf" in node or ("properties" in node and _COMBINING & set(node)) for _, node in _nodes(schema, "#")):
+        return schema
+
+    def change(node: dict[str, Any]) -> dict[str, Any]:
+        is_silent = not {"additionalProperties", "patternProperties"} & set(node)
+        return {**node, "additionalProperties": False} if node.get("properties") and is_silent else node
+
+    return _mapped(schema, change)
+
+
+def guarded(schema: Any, literals: tuple[str, ...]) -> Any:
+    """The schema, of JSON in whose strings none of the literals occurs as it is written.
+
+    The same holds for the keys of objects, unless they may have members beside those that the schema names.
+    """
+    patterns = texts_without(literals)
+    if not patterns:
+        return schema
+
+    def change(node: dict[str, Any]) -> dict[str, Any]:
+        if not set(node) - NOTES:
+            return {**node, **_ANY}
+        if "$ref" in node or "enum" in node or "const" in node:
+            return node
+        if _may_be(node, "string"):
+            node = _with_patterns(node, *patterns)
+        if _may_be(node, "array") and not {"items", "prefixItems"} & set(node):
+            node = {**node, "items": _ANY}
+        if _may_be(node, "object"):
+            node = _with_guarded_keys(node, patterns)
+        return node
+
+    changed = _mapped(schema, change, opens=True)
+    if _ANY["$ref"] not in json.dumps(changed):
+        return changed
+    return {**changed, "$defs": {**changed.get("$defs", {}), "atom:any": _anything(patterns)}}
+
+
+def _anything(patterns: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "anyOf": [
+            _with_patterns({"type": "string"}, *patterns),
+            {"type": ["number", "boolean", "null"]},
+            {"type": "array", "items": _ANY},
+            _with_guarded_keys({"type": "object"}, patterns),
+        ]
+    }
+
+
+def _with_guarded_keys(node: dict[str, Any], patterns: tuple[str, ...]) -> dict[str, Any]:
+    extra = node.get("additionalProperties", _ANY)
+    if extra is False or "patternProperties" in node:
+        return node
+    if node.get("properties") or node.get("required") or len(patterns) > 1:
+        return {**node, "additionalProperties": extra}
+    return {**node, "patternProperties": {f"^{patterns[0]}$": extra}, "additionalProperties": False}
+
+
+def _may_be(node: Mapping[str, Any], kind: str) -> bool:
+    stated = node.get("type")
+    if isinstance(stated, str):
+        return stated == kind
+    if isinstance(stated, list):
+        return kind in stated
+    return any(keyword in node for keyword in _OWN[kind])
+
+
+def _with_patterns(node: dict[str, Any], *expressions: str) -> dict[str, Any]:
+    """The node, with every one of the expressions as a pattern."""
+    patterns = [f"^{expression}$" for expression in expressions if expression]
+    if not patterns:
+        return node
+    if "pattern" not in node:
+        node = {**node, "pattern": patterns.pop(0)}
+    if patterns:
+        node = {**node, "allOf": [*node.get("allOf", []), *({"pattern": pattern} for pattern in patterns)]}
+    return node
+
+
+def embedded(node: Any, root: Any) -> Any:
+    """A part of the schema `root` that stands on its own."""
+    if not isinstance(node, dict) or node is root or '"$ref"' not in json.dumps(node):
+        return node
+
+    def change(inner: dict[str, Any]) -> dict[str, Any]:
+        inner = {key: value for key, value in inner.items() if key not in ("$id", "$schema")}
+        reference = inner.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#"):
+            inner["$ref"] = f"#/$defs/{_ROOT}{reference[1:]}"
+        return inner
+
+    return {**_mapped(node, change), "$defs": {_ROOT: _mapped(root, change)}}
+
+
+def _mapped(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]], *, opens: bool = False) -> Any:
+    """A copy of the schema with every subschema changed, the inner ones first. opens: `true` is an empty schema."""
+    if schema is True and opens:
+        return change({})
+    if not isinstance(schema, dict):
+        return schema
+    node: dict[str, Any] = dict(schema)
+    for keyword, value in schema.items():
+        if keyword in _MAP and isinstance(value, dict):
+            node[keyword] = {key: _mapped(below, change, opens=opens) for key, below in value.items()}
+        elif keyword in _LIST and isinstance(value, list):
+            node[keyword] = [_mapped(below, change, opens=opens) for below in value]
+        elif keyword in _ONE:
+            node[keyword] = _mapped(value, change, opens=opens)
+    return change(node)
+
+
+def _nodes(schema: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every subschema with its place, the outer ones first."""
+    if not isinstance(schema, dict):
+        return
+    yield place, schema
+    for keyword, value in schema.items():
+        if keyword in _MAP and isinstance(value, dict):
+            for key, below in value.items():
+                yield from _nodes(below, f"{place}/{keyword}/{key}")
+        elif keyword in _LIST and isinstance(value, list):
+            for number, below in enumerate(value):
+                yield from _nodes(below, f"{place}/{keyword}/{number}")
+        elif keyword in _ONE:
+            yield from _nodes(value, f"{place}/{keyword}")
