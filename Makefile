@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 TORCH ?= torch==2.13.0
+# For the kernel tests under the interpreter. A CUDA build of torch brings the version that it needs; a CPU build brings none.
+TRITON ?= triton>=3.9
+HAS_TRITON = $(PY) -c 'import triton' 2>/dev/null
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
@@ -38,8 +41,10 @@ endif
 $(STAMP): $(VENV)/.serving
 ifeq ($(UV),)
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[dev]'
+	@$(HAS_TRITON) || $(PY) -m pip install --quiet --disable-pip-version-check '$(TRITON)'
 else
 	$(UV) pip install --quiet --python $(PY) --no-build-isolation -e '.[dev]'
+	@$(HAS_TRITON) || $(UV) pip install --quiet --python $(PY) '$(TRITON)'
 endif
 	@touch $@
 
