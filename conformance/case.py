@@ -138,9 +138,7 @@ class Case:
         )
 
     def _region_end(self, index: int) -> int:
-        """Where a region has surely ended: with itself, or, where its form may lack a closer, with the markup
-        behind it.
-        """
+        """Where a region has surely ended: with itself or, since its form may lack a closer, with the markup behind."""
         spans = self.spans or ()
         following = spans[index + 1] if index + 1 < len(spans) else None
         return following.end if following is not None and following.kind is Kind.MARKUP else spans[index].end

@@ -1,5 +1,4 @@
-"""The ways in which a text reaches a reader: whole, in pieces of one size, at token borders, at random cuts, at given
-offsets.
+"""The ways in which a text reaches a reader: whole, or in pieces.
 
 Owns where a text is cut. Every chunking is lossless: the pieces concatenate to the text. Knows nothing of what the
 text means.
@@ -40,9 +39,7 @@ def in_pieces(size: int) -> Chunking:
 
 
 def at_random(seed: int) -> Chunking:
-    """Pieces of 0 to 12 characters, the same for the same seed and text; an empty piece is a token that adds no
-    text.
-    """
+    """Pieces of 0 to 12 characters, the same for the same seed and text; a token may add no text at all."""
 
     def cut(text: str) -> list[str]:
         rng = random.Random(f"{seed}:{text}")
@@ -69,9 +66,7 @@ def shipped_tokenizer() -> Tokenizer:
 
 
 def at_tokens() -> Chunking:
-    """One piece a token of the shipped tokenizer; tokens that end inside a character wait for its end, as a
-    detokenizer would.
-    """
+    """One piece a token of the shipped tokenizer; a token that ends inside a character waits for its end."""
 
     def cut(text: str) -> list[str]:
         offsets = shipped_tokenizer().encode(text, add_special_tokens=False).offsets

@@ -82,9 +82,7 @@ class Vector:
 
 
 def same_json(left: Any, right: Any) -> bool:
-    """Equality of JSON values: numbers by value, `true` never equal to `1`, objects whatever the order of their
-    keys.
-    """
+    """Equality of JSON values: numbers by value, `true` never equal to `1`, keys in any order."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):

@@ -48,9 +48,7 @@ class CorpusRow:
 
 
 def run_corpus(vectors: Iterable[Vector], open_reader: OpenReader, chunkings: Sequence[Chunking]) -> list[CorpusRow]:
-    """One row a format, in the order in which the formats first appear. `open_reader` gives a fresh reader for a
-    vector.
-    """
+    """One row a format, in the order of first appearance. `open_reader` gives a fresh reader for a vector."""
     rows: dict[str, CorpusRow] = {}
     for vector in vectors:
         row = rows.setdefault(vector.format, CorpusRow(vector.format))

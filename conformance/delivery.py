@@ -1,5 +1,4 @@
-"""One delivery: a text fed to a fresh reader piece by piece, and everything the reader said, with the time at which
-it said it.
+"""One delivery: a text fed to a fresh reader piece by piece, and everything the reader said, and when.
 
 Time is an offset into the text: how many characters the reader had been given. Knows nothing of formats or
 expectations.

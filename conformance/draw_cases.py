@@ -22,9 +22,7 @@ from conformance.subjects import Subject
 
 @st.composite
 def answers(draw: st.DrawFn, subject: Subject, scenario: Scenario, first_form: Form | None = None) -> Case:
-    """An answer of reasoning, prose and sections, in an order that models keep to; the first section in
-    `first_form`.
-    """
+    """Reasoning, prose and sections, in an order that models keep to; the first section in `first_form`, if given."""
     draft = _decide(draw, subject, scenario, first_form)
     is_over = scenario.has_reasoning and _write_first_thoughts(draw, draft)
     for number in range(draw(st.integers(1, 3)) if scenario.has_calls and subject.spec else 0):

@@ -1,5 +1,4 @@
-"""Draws sections of calls, and decides what must become of each: dispatched, released as text, dropped (decision D2,
-rule 10).
+"""Draws sections of calls, and decides what must become of each call (decision D2, rule 10).
 
 Owns the choice of form, calls and spelling. The renderer writes them.
 """
@@ -45,9 +44,7 @@ class DrawnSection:
 
 
 def write_drawn_section(draw: st.DrawFn, draft: Draft, form: Form | None = None) -> bool:
-    """Put one section of calls, in `form` or in any, on the sheet; True when it is left open, so that nothing can
-    follow.
-    """
+    """Put one section, in `form` or in any, on the sheet; True when it is left open, so that nothing can follow."""
     spec = draft.subject.spec
     assert spec is not None
     forms = [form for form in spec.forms_of(draft.variant) if form.at != "start" or not draft.sheet.text]

@@ -1,5 +1,4 @@
-"""Draws prose and string values: words, white space, code with `<`, emoji, half-written markers, other formats'
-markers.
+"""Draws prose and string values: words, white space, code, emoji, markers of others, half-written markers.
 
 Owns the fragments that texts are made of, and how literals that a place can't hold are kept out. Knows nothing of
 calls.

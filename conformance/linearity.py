@@ -58,9 +58,7 @@ def _breach(subject: Subject, long_text: LongText, chunking: Chunking, num_chara
 
 
 def long_texts(subject: Subject) -> dict[str, LongText]:
-    """Prose, prose with `<`, thoughts, an opener quoted every hundred characters; for each variant one long
-    argument, many calls.
-    """
+    """By name: prose, thoughts, an opener quoted again and again, and for each variant many calls and a long one."""
     texts: dict[str, LongText] = {
         "prose": partial(_repeated, "The quick brown fox. "),
         "prose with <": partial(_repeated, "if (a < b && b <= c) "),

@@ -1,5 +1,4 @@
-"""What must hold of every delivery of a drawn case. Each property is a function that raises `Breach`; `PROPERTIES` is
-the report's rows.
+"""What must hold of every delivery of a drawn case; `PROPERTIES` are the rows of the report.
 
 Owns the meaning of each property. Expectations come from the case alone. Knows nothing of formats, chunk sizes or
 hypothesis.
@@ -25,9 +24,7 @@ class Breach(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A row of the report. `check(case, delivered, whole)` raises `Breach`; `needs_expectation` skips cases that
-    have none.
-    """
+    """A row of the report. `check(case, delivered, whole)` raises `Breach`; `needs_expectation`: noise is skipped."""
 
     name: str
     title: str
@@ -115,9 +112,7 @@ def check_early_name(case: Case, delivered: Delivery, whole: Delivery) -> None:
 
 
 def check_hold(case: Case, delivered: Delivery, whole: Delivery) -> None:
-    """Outside of regions a reader holds at most the longest marker but one character; a closed region gives its
-    calls at once.
-    """
+    """Outside of regions at most a partial marker is held; a region that has closed gives its calls at once."""
     num_out = num_calls = 0
     for step in delivered.steps_while_open:
         num_out += step.num_characters
@@ -196,9 +191,7 @@ def compact_json(text: str) -> str:
 
 
 def first_missing(wanted: str, got: str) -> int | None:
-    """The first offset of `wanted` that can't be found, in order, in `got`; None when `wanted` is a subsequence of
-    `got`.
-    """
+    """The first offset of `wanted` that isn't found, in order, in `got`; None: `wanted` is a subsequence of it."""
     position = 0
     for offset, character in enumerate(wanted):
         position = got.find(character, position) + 1

@@ -63,9 +63,7 @@ def write_section(
 
 
 def wire_id(writing: Writing, form: Form, call: DrawnCall, index: int) -> str | None:
-    """The id that the wire carries for the call at `index`; None where ids, or this form's indices, are made up on
-    arrival.
-    """
+    """The id that the wire carries for the call at `index`; None where the format or the form carries none."""
     is_numbered = "{index" in form.call or "{id" in form.call
     return _id(writing, call, index) if writing.id and is_numbered else None
 
@@ -131,9 +129,7 @@ def _argument_holes(writing: Writing, key: str, value: Any, spelling: Spelling) 
 
 
 def write_value(writing: Writing, value: Any, spelling: Spelling) -> str:
-    """One argument's value: strings raw or quoted, objects as JSON or as elements, literals in the spelling's
-    language.
-    """
+    """One argument's value, as the format writes values of its type."""
     how = writing.values[json_type(value)]
     if how == ("elements",):
         return _write_elements(writing, value, spelling)

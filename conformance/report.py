@@ -39,9 +39,7 @@ class Report:
 
     @property
     def findings(self) -> list[tuple[str, Finding]]:
-        """For every subject the smallest case of each property that broke, a shrunk one first, with the subject's
-        name.
-        """
+        """By subject's name: one case of each property that broke, a shrunk one first, then the shortest."""
         return [
             (result.name, min(found, key=lambda one: (not one.is_shrunk, len(one.text))))
             for result in self.subjects

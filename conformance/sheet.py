@@ -40,9 +40,7 @@ class Sheet:
             self._channel(channel, text, Kind.REASONING, is_open=self._is_in_reasoning, is_cut=is_cut)
 
     def redundant_marker(self) -> None:
-        """The marker that says what the prompt has said: a start where it opened the channel, an end where it did
-        not.
-        """
+        """A start marker where the prompt has opened the channel, an end marker where it has not."""
         if self._dialect is not None and not self._dialect.in_format and not self._is_in_content:
             self._add(Kind.MARKUP, self._dialect.start if self._is_in_reasoning else self._dialect.end)
 

@@ -30,9 +30,7 @@ class Subject:
 
     @property
     def max_hold(self) -> int:
-        """Characters that a reader may hold outside of regions: what may be a marker's beginning, in each of the
-        two stages.
-        """
+        """Characters that may be held outside of regions: a marker's beginning, in each of the two stages."""
         of_dialect = max((len(marker) for one in self.dialects for marker in (one.start, one.end)), default=0)
         return (self.spec.max_hold if self.spec else 0) + max(0, of_dialect - 1)
 

@@ -34,9 +34,7 @@ class SubjectResult:
 
 
 def run_subject(subject: Subject, profile: Profile, seed_number: int) -> SubjectResult:
-    """Everything that the suite has to say about `subject`; the same for the same seed and profile, but for the
-    clock.
-    """
+    """Everything that the suite has to say about `subject`; the same cases for the same seed and profile."""
     started = time.monotonic()
     tally = Tally()
     chunkings = all_chunkings(seed_number)

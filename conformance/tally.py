@@ -1,5 +1,4 @@
-"""Counts: how often each property was checked under each chunking, how often it broke, and the smallest case that
-broke it.
+"""Counts: how often each property was checked under each chunking, how often it broke, and by which case.
 
 Owns the matrix of one subject. Knows how to deliver a case and nothing of how cases are drawn.
 """

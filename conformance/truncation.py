@@ -59,9 +59,7 @@ def add_truncations(tally: Tally, case: Case, open_reader: OpenReader, chunkings
 
 
 def _may_be_a_call(case: Case, length: int) -> bool:
-    """Whether the cut lies in a quote, behind a declared name: then what was to become prose reads as a call that
-    was cut.
-    """
+    """Whether the cut lies in a quote, behind a declared name: what was to become prose reads as a cut call then."""
     in_quote = any(span.kind is Kind.QUOTE and span.start < length <= span.end for span in case.spans or ())
     return in_quote and case.text.endswith(tuple(case.request.declared), 0, length)
 
@@ -119,9 +117,7 @@ def _check_complete_calls(drawn: Sequence[DrawnCall], calls: Sequence[Call]) -> 
 
 
 def _check_begun_call(call: Call, drawn: DrawnCall, *, is_last: bool) -> None:
-    """A call in the region that was cut: the drawn one, except that its last value, and what follows, may be
-    missing.
-    """
+    """A call in the region that was cut: the drawn one, up to a last value that may be half there."""
     arguments = parsed_arguments(call)
     if call.name != drawn.name and not (drawn.name.startswith(call.name) and not arguments):
         raise Breach(f"a call of {call.name!r}, where {drawn.name!r} was begun")
