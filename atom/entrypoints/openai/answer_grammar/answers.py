@@ -112,7 +112,7 @@ class Frame:
     def answer(self, body: str, *, is_free: bool) -> str:
         """The whole answer: thoughts, then `body`. is_free: that is any text, also a thought."""
         dialect = self._speech.dialect
-        if self._reasoning is not None:
+        if self._reasoning is not None and dialect is not None:
             before, after = self._reasoning.split("{text}")
             thought = self._rules.lazy(f"{ANY_TEXT} {quoted(after + self._separator)}")
             return f"( {quoted(before)} {thought} )* {body}"

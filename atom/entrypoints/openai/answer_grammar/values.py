@@ -35,6 +35,8 @@ _WIRE_TYPES = {"integer": "number"}
 # What no tag can quote.
 _BAD_KEY = re.compile(r"[\n<>\"]")
 _BAD_ELEMENT = re.compile(r"[\n<>\"'=]|^[\s/]")
+# A number that a reader can hold.
+_NUMBER = r"/-?(?:0|[1-9][0-9]{0,99})(?:\.[0-9]{1,99})?(?:[eE][+\-]?[0-9]{1,2})?/"
 _FREE_KEY = r"[A-Za-z_][A-Za-z0-9_\-]{0,63}"
 
 Option = tuple[str, str]  # the JSON type that the wire is told, and the body of the value with what follows it
@@ -149,9 +151,9 @@ class ArgumentRules:
         if self._writing.element and types & {"object", "array"}:
             return [option for part in self._parts(node) for option in self._part(part, after)]
         kinds = sorted(types)
-        if len(kinds) == 1 or not self._says_type:
-            return [(kinds[0], f"{self._json(node)} {quoted(after)}")]
-        return [option for part in self._parts(node) for option in self._part(part, after)]
+        if len(kinds) > 1 and (self._says_type or "number" in types):
+            return [option for part in self._parts(node) for option in self._part(part, after)]
+        return self._part((kinds[0], node), after)
 
     def _untyped(self, node: Any, after: str) -> list[Option]:
         """A schema that says nothing of the type: a string, if that can be told apart from other values."""
@@ -209,6 +211,8 @@ class ArgumentRules:
             return self._with_text([part], after)
         if self._writing.element and kind in ("object", "array"):
             return [(kind, f"{self._nested(node, kind)} {quoted(after)}")]
+        if kind == "number" and not set(resolved(node, self._root)) - _PLAIN_KEYWORDS:
+            return [(kind, f"{self._rules.terminal(_NUMBER)} {quoted(after)}")]
         return [(kind, f"{self._json(node)} {quoted(after)}")]
 
     def _nested(self, node: Any, kind: str) -> str:

@@ -14,6 +14,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 _PYTHON = {"True": True, "False": False, "None": None}
 _MAX_DEPTH = 32
 _FAILED = object()
@@ -22,8 +24,24 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def dumps(value: Any) -> str:
     """Compact JSON, characters written out (decision D6); half a surrogate pair stays an escape."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except TypeError:  # a number that had to be kept as it was written
+        return msgspec.json.encode(value, enc_hook=_raw_number).decode()
     return json.dumps(value, separators=(",", ":")) if _SURROGATE.search(text) else text
+
+
+class WrittenNumber:
+    """A number in an object or array that is too large for a float: JSON may have it, so it goes on as written."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def _raw_number(number: WrittenNumber) -> msgspec.Raw:
+    return msgspec.Raw(number.text.encode())
 
 
 class Schema:
@@ -115,10 +133,15 @@ def _fitted(text: str, value: Any, types: frozenset[str]) -> Any:
 
 def _parse(text: str, is_python: bool) -> Any:
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_float=_number, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return _parse_python(text.strip()) if is_python else _FAILED
-    return _FAILED if isinstance(value, float) and not math.isfinite(value) else value
+    return _FAILED if isinstance(value, WrittenNumber) else value
+
+
+def _number(text: str) -> float | WrittenNumber:
+    value = float(text)
+    return value if math.isfinite(value) else WrittenNumber(text)
 
 
 def _refuse(constant: str) -> Any:
