@@ -151,6 +151,8 @@ class TokenMasks:
 
     def _fill(self, slots: Iterable[int]) -> None:
         matchers = [(self._followers[slot].matcher, slot) for slot in slots]
+        if not matchers:
+            return
         fill_next_token_bitmask_par(self._workers, matchers, self._masks)
         for matcher, slot in matchers:
             self._finish_mask(slot, self._followers[slot], matcher, self._masks[slot])

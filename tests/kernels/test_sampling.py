@@ -12,7 +12,7 @@ from atom.model_ops.kernels.reference.activation import silu_and_mul
 from atom.model_ops.kernels.reference.linear import can_prepack, linear, linear_pack
 from atom.model_ops.kernels.reference.norm import add_rms_norm, rms_norm
 from atom.model_ops.kernels.reference.random import philox_uniform
-from atom.model_ops.kernels.reference.sampling import greedy_sample, sample
+from atom.model_ops.kernels.reference.sampling import greedy_sample, mask_logits, sample
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
@@ -185,3 +185,23 @@ def test_silu_and_mul() -> None:
     x = torch.randn(3, 10)
     gate, up = x[:, :5].double(), x[:, 5:].double()
     assert torch.allclose(silu_and_mul(x).double(), gate / (1 + (-gate).exp()) * up, atol=1e-6)
+
+
+@given(st.integers(1, 70), st.data())
+@settings(max_examples=30, deadline=None)
+def test_mask_logits_leaves_what_the_bits_allow(vocab: int, data: st.DataObject) -> None:
+    allowed = np.array(
+        data.draw(st.lists(st.lists(st.booleans(), min_size=vocab, max_size=vocab), min_size=2, max_size=2))
+    )
+    words = -(-vocab // 32)
+    padded = np.zeros((2, words * 32), dtype=np.bool_)
+    padded[:, :vocab] = allowed
+    masks = torch.from_numpy(np.packbits(padded, axis=1, bitorder="little").view(np.int32))
+    logits = torch.randn(4, vocab)
+    before = logits.clone()
+    result = mask_logits(logits, torch.tensor([3, 1]), masks)
+    assert result.data_ptr() == logits.data_ptr()
+    for row, bits in ((3, allowed[0]), (1, allowed[1])):
+        expected = np.where(bits, before[row].numpy(), -np.inf)
+        assert np.array_equal(logits[row].numpy(), expected)
+    assert torch.equal(logits[[0, 2]], before[[0, 2]])
