@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from atom.model_engine.batch import ScheduledBatch
+from atom.model_engine.device_copies import upload, upload_packed
 from atom.model_engine.sampling_state import SamplingState
 from atom.model_ops.step import StepInputs
 
@@ -34,7 +35,7 @@ class SampledRows:
 
 
 class InputBatch:
-    """State of S slots on `device`."""
+    """State of S slots on `device`, and of one more, padding_slot, that no sequence ever has."""
 
     def __init__(
         self, num_slots: int, max_blocks: int, block_size: int, sampling: SamplingState, device: torch.device
@@ -42,8 +43,9 @@ class InputBatch:
         self.block_size = block_size
         self.sampling = sampling
         self.device = device
-        self.last_tokens = torch.zeros(num_slots, dtype=torch.int64, device=device)
-        self.block_tables = torch.zeros(num_slots, max_blocks, dtype=torch.int32, device=device)
+        self.padding_slot = num_slots
+        self.last_tokens = torch.zeros(num_slots + 1, dtype=torch.int64, device=device)
+        self.block_tables = torch.zeros(num_slots + 1, max_blocks, dtype=torch.int32, device=device)
         self.prompt_lens = np.zeros(num_slots, dtype=np.int64)
         self.prompts: dict[int, list[int]] = {}
 
@@ -51,13 +53,13 @@ class InputBatch:
         """Take over what the scheduler changed: admissions, then appended blocks."""
         for admission in batch.admissions:
             slot = admission.slot
-            blocks = torch.tensor(admission.block_ids, dtype=torch.int32)
-            self.block_tables[slot, : len(blocks)] = blocks.to(self.device)
+            blocks = np.array(admission.block_ids, dtype=np.int32)
+            self.block_tables[slot, : len(blocks)] = upload(blocks, self.device)
             self.prompt_lens[slot] = admission.num_prompt_tokens
             self.prompts[slot] = admission.token_ids[: admission.num_prompt_tokens]
             self.sampling.admit(admission)
         if len(batch.new_blocks):
-            slots, indices, blocks = self._upload(batch.new_blocks.astype(np.int64).T.copy())
+            slots, indices, blocks = upload(batch.new_blocks.astype(np.int64).T.copy(), self.device)
             self.block_tables[slots, indices] = blocks.to(torch.int32)
 
     def inputs(self, batch: ScheduledBatch) -> StepInputs:
@@ -68,18 +70,20 @@ class InputBatch:
         if num_decode_tokens != num_decodes:
             raise NotImplementedError("draft tokens arrive with speculative decoding")
         blocks = -(-(context_lens + query_lens) // self.block_size)
-        slots = self._upload(batch.slots.astype(np.int64))
-        tables = self.block_tables[:, : int(blocks.max())].index_select(0, slots)
+        host_slots = batch.slots.astype(np.int64)
+        longest = int(blocks.max())
         if num_decodes == batch.num_rows:
-            positions = self._upload(context_lens.astype(np.int64))
+            slots, positions = upload_packed((host_slots, context_lens.astype(np.int64)), self.device)
+            tables = self.block_tables[:, :longest].index_select(0, slots)
             token_ids = self.last_tokens.index_select(0, slots)
             in_block = tables.gather(1, (positions // self.block_size).unsqueeze(1)).squeeze(1)
         else:
-            rows, where = flat_positions(query_lens, context_lens)
-            positions = self._upload(where)
-            known = self._upload(batch.prefill_token_ids.astype(np.int64))
+            flat = flat_positions(query_lens, context_lens)
+            host_known = batch.prefill_token_ids.astype(np.int64)
+            slots, rows, positions, known = upload_packed((host_slots, *flat, host_known), self.device)
+            tables = self.block_tables[:, :longest].index_select(0, slots)
             token_ids = torch.cat((self.last_tokens.index_select(0, slots[:num_decodes]), known))
-            in_block = tables[self._upload(rows), positions // self.block_size]
+            in_block = tables[rows, positions // self.block_size]
         slot_mapping = in_block.to(torch.int64) * self.block_size + positions % self.block_size
         return StepInputs(
             token_ids=token_ids,
@@ -93,6 +97,28 @@ class InputBatch:
             block_size=self.block_size,
         )
 
+    def decode_rows(self, slots: torch.Tensor, contexts: torch.Tensor) -> StepInputs:
+        """A step of decodes made of slots and contexts [G] on the device alone, as a captured graph needs it.
+
+        A context of -1 is a row of padding: it has no keys and no place in the cache. Lengths on the host are unknown.
+        """
+        tables = self.block_tables.index_select(0, slots)
+        known = contexts.clamp(min=0)
+        in_block = tables.gather(1, (known // self.block_size).unsqueeze(1)).squeeze(1)
+        where = in_block.to(torch.int64) * self.block_size + known % self.block_size
+        unknown = np.zeros(len(slots), dtype=np.int32)
+        return StepInputs(
+            token_ids=self.last_tokens.index_select(0, slots),
+            positions=contexts,
+            slot_mapping=torch.where(contexts < 0, -1, where),
+            block_tables=tables,
+            context_lens=unknown,
+            query_lens=unknown + 1,
+            num_decodes=len(slots),
+            num_decode_tokens=len(slots),
+            block_size=self.block_size,
+        )
+
     def sampled_rows(self, batch: ScheduledBatch) -> SampledRows:
         """Which rows sample, from which tokens."""
         rows = np.flatnonzero(batch.samples)
@@ -100,9 +126,6 @@ class InputBatch:
         slots = batch.slots[rows].astype(np.int64)
         lens = (batch.context_lens + batch.query_lens)[rows].astype(np.int64)
         return SampledRows(rows, slots, ends[rows] - 1, lens - self.prompt_lens[slots])
-
-    def _upload(self, array: NDArray[np.int64]) -> torch.Tensor:
-        return torch.from_numpy(array).to(self.device, non_blocking=True)
 
 
 def flat_positions(

@@ -7,6 +7,7 @@ Shapes: B rows, R rows that sample, T tokens, V vocabulary.
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass, field
 
@@ -17,8 +18,11 @@ from atom import envs
 from atom.config import Config
 from atom.model_engine import kv_cache
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
+from atom.model_engine.decode_graphs import DecodeGraphs, capture_sizes
+from atom.model_engine.device_copies import begin_download, upload
 from atom.model_engine.grammars import Grammars
 from atom.model_engine.input_batch import InputBatch, SampledRows
+from atom.model_engine.memory_profile import explain_out_of_memory, run_largest_step
 from atom.model_engine.messages import EngineInfo, TokenLogprobs
 from atom.model_engine.sampling_state import OFF, SamplingState
 from atom.model_engine.token_masks import MaskedRows, TokenMasks
@@ -28,8 +32,11 @@ from atom.model_ops.kernels.select import select_kernels
 from atom.model_ops.logits_edits import add_bias, apply_penalties, forbid
 from atom.model_ops.logprobs import Logprobs, token_logprobs
 from atom.model_ops.sampler import RandomRows, Sampler
+from atom.model_ops.step import StepInputs
 from atom.models.registry import build_model
 from atom.sampling_params import SamplingParams
+
+logger = logging.getLogger(__name__)
 
 # Positions whose prompt logprobs are computed at once: logits of a whole chunk would not fit.
 _PROMPT_SLICE = 256
@@ -46,12 +53,26 @@ class StepOutput:
     logprobs: list[tuple[list[int], list[int], Logprobs]] = field(default_factory=list)
     prompt_logprobs: dict[int, list[tuple[int, Logprobs]]] = field(default_factory=dict)
     errors: dict[int, str] = field(default_factory=dict)
+    arrived: torch.cuda.Event | None = None
+
+    def begin_copies(self) -> None:
+        """Send everything to the host, from the thread and stream that made it; nothing waits."""
+        if not self.tokens.is_cuda:
+            return
+        self.tokens = begin_download(self.tokens)
+        self.logprobs = [(rows, limits, values.map(begin_download)) for rows, limits, values in self.logprobs]
+        for slices in self.prompt_logprobs.values():
+            slices[:] = [(limit, values.map(begin_download)) for limit, values in slices]
+        self.arrived = torch.cuda.Event()
+        self.arrived.record()
 
     def result(self) -> StepResult:
-        """Copy to the host; waits for the device."""
+        """The result on the host; waits for this step, and for no later one."""
+        if self.arrived is not None:
+            self.arrived.synchronize()
         token_ids = np.zeros((self.num_rows, 1), dtype=np.int32)
         num_tokens = np.zeros(self.num_rows, dtype=np.int32)
-        token_ids[self.rows, 0] = self.tokens.cpu().numpy()
+        token_ids[self.rows, 0] = self.tokens.numpy()
         num_tokens[self.rows] = 1
         logprobs = {}
         for rows, limits, values in self.logprobs:
@@ -88,13 +109,15 @@ class ModelRunner:
         self.kernels = select_kernels(platform_of(self.device), _kernel_overrides())
         build = BuildContext(self.kernels, self.dtype, self.device, max_positions=config.max_model_len)
         with torch.inference_mode():
-            self.model = build_model(config.hf, build).eval()
-            load_model(self.model, config.model_path, config.load_dummy)
+            with explain_out_of_memory("loading the weights", "choose a smaller model or --dtype bfloat16"):
+                self.model = build_model(config.hf, build).eval()
+                load_model(self.model, config.model_path, config.load_dummy)
             self.num_blocks = self._make_cache()
         self.sampler = Sampler(self.kernels)
         self.state = SamplingState(config.max_num_seqs, config.hf.vocab_size, config.eos_token_ids, self.device)
         max_blocks = -(-config.max_model_len // config.block_size)
         self.inputs = InputBatch(config.max_num_seqs, max_blocks, config.block_size, self.state, self.device)
+        self.graphs = self._capture_graphs()
         self.masks = None if grammars is None else TokenMasks(config.max_num_seqs, grammars, _mask_threads(self.device))
 
     def info(self) -> EngineInfo:
@@ -117,11 +140,37 @@ class ModelRunner:
     def _make_cache(self) -> int:
         """Allocate and bind the cache; returns its number of blocks."""
         config, layers = self.config, list(self.model.attention_layers())
+        if self.device.type == "cuda":
+            with explain_out_of_memory(
+                "running the largest step", "give a smaller --max-num-batched-tokens or --max-num-seqs"
+            ):
+                run_largest_step(self.model, self.kernels, config, self.dtype, self.device)
         size = kv_cache.geometry(layers, config.block_size, self.dtype)
         num_blocks = kv_cache.choose_num_blocks(config, size, self.device)
-        kv_cache.allocate(layers, num_blocks, config.block_size, self.dtype, self.kernels, self.device)
+        with explain_out_of_memory("allocating the KV cache", "give a smaller --gpu-memory-utilization"):
+            kv_cache.allocate(layers, num_blocks, config.block_size, self.dtype, self.kernels, self.device)
         kv_cache.log_capacity(num_blocks, size, config.max_model_len)
         return num_blocks
+
+    @torch.inference_mode()
+    def _capture_graphs(self) -> DecodeGraphs | None:
+        """None on a CPU, with --enforce-eager, and over kernels that plan on the host."""
+        config = self.config
+        sizes = capture_sizes(config.compilation.cudagraph_capture_sizes, config.max_num_seqs)
+        if self.device.type != "cuda" or config.enforce_eager or not sizes:
+            return None
+        if self.kernels.choice["attention_plan"] == "reference":
+            logger.info("no decode graphs: the reference's attention plans its steps on the host")
+            return None
+        remedy = "give a smaller --gpu-memory-utilization, fewer --cudagraph-capture-sizes, or --enforce-eager"
+        with explain_out_of_memory("capturing decode graphs", remedy):
+            return DecodeGraphs(sizes, self._decode, self.inputs)
+
+    def _decode(self, step: StepInputs) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits and greedy tokens of a step of decodes."""
+        step.plan = self.kernels["attention_plan"](step)
+        logits = self.model.compute_logits(self.model(step))
+        return logits, self.kernels["greedy_sample"](logits)
 
     @torch.inference_mode()
     def run(self, batch: ScheduledBatch) -> StepOutput:
@@ -130,21 +179,32 @@ class ModelRunner:
         if self.masks is not None:
             for admission in batch.admissions:
                 self.masks.admit(admission)
+        sampled = self.inputs.sampled_rows(batch)
+        output = StepOutput(batch.step, batch.num_rows, sampled.rows, self.inputs.last_tokens[:0])
+        if self.graphs is not None and self.graphs.fits(batch):
+            logits, tokens = self.graphs.run(batch)
+            self._sample(logits, sampled, output, greedy=tokens)
+        else:
+            self._run_eager(batch, sampled, output)
+        output.begin_copies()
+        return output
+
+    def _run_eager(self, batch: ScheduledBatch, sampled: SampledRows, output: StepOutput) -> None:
         step = self.inputs.inputs(batch)
         step.plan = self.kernels["attention_plan"](step)
         hidden = self.model(step)
-        sampled = self.inputs.sampled_rows(batch)
-        output = StepOutput(batch.step, batch.num_rows, sampled.rows, step.token_ids[:0])
         if len(sampled.rows):
-            self._sample(hidden, sampled, output)
+            last = hidden
+            if len(sampled.rows) != hidden.shape[0]:
+                last = hidden.index_select(0, upload(sampled.last_tokens, self.device))
+            self._sample(self.model.compute_logits(last), sampled, output)
         if (self.state.num_prompt_logprobs[batch.slots[batch.num_decodes :]] != OFF).any():
             self._score_prompts(hidden, batch, output)
-        return output
 
-    def _sample(self, hidden: torch.Tensor, sampled: SampledRows, output: StepOutput) -> None:
-        if len(sampled.rows) != hidden.shape[0]:
-            hidden = hidden.index_select(0, torch.from_numpy(sampled.last_tokens).to(self.device))
-        raw = self.model.compute_logits(hidden)
+    def _sample(
+        self, raw: torch.Tensor, sampled: SampledRows, output: StepOutput, greedy: torch.Tensor | None = None
+    ) -> None:
+        """Sample from raw logits [R, V] into the slots and the output. greedy [R]: the largest of `raw`, if known."""
         logits = raw
         slots, num_outputs = sampled.slots, sampled.num_outputs
         if self.state.needs_edits(slots, num_outputs):
@@ -153,15 +213,19 @@ class ModelRunner:
         if masked is not None:
             logits = self._mask(raw.clone() if logits is raw else logits, masked)
             output.errors = {int(sampled.rows[row]): message for row, message in masked.failures.items()}
-        tokens = self.sampler(logits, self._random_rows(slots, num_outputs))
+        random = self._random_rows(slots, num_outputs)
+        if greedy is not None and random is None and logits is raw:
+            tokens = greedy  # in the slots already
+        else:
+            tokens = self.sampler(logits, random)
+            self.inputs.last_tokens[upload(slots, self.device)] = tokens
         output.tokens = tokens
-        self.inputs.last_tokens[torch.from_numpy(slots).to(self.device)] = tokens
         self._count(slots, tokens)
         if self.masks is not None and masked is not None:
             self.masks.sampled(slots[masked.rows], HostTokens(tokens, masked.rows))
         wants = np.flatnonzero(self.state.num_logprobs[slots] != OFF)
         if len(wants):
-            chosen = torch.from_numpy(wants).to(self.device)
+            chosen = upload(wants, self.device)
             limits = self.state.num_logprobs[slots[wants]]
             values = token_logprobs(raw[chosen], tokens[chosen], int(limits.max()))
             output.logprobs.append((sampled.rows[wants].tolist(), limits.tolist(), values))
@@ -174,8 +238,8 @@ class ModelRunner:
         if not is_random.all():
             found = np.flatnonzero(is_random)
             slots, num_outputs = slots[found], num_outputs[found]
-            rows = torch.from_numpy(found).to(self.device)
-        where = torch.from_numpy(slots).to(self.device)
+            rows = upload(found, self.device)
+        where = upload(slots, self.device)
         state = self.state
         return RandomRows(
             rows=rows,
@@ -184,7 +248,7 @@ class ModelRunner:
             top_p=state.top_p[where],
             min_p=state.min_p[where],
             seeds=state.seeds[where],
-            offsets=torch.from_numpy(num_outputs).to(self.device),
+            offsets=upload(num_outputs, self.device),
         )
 
     def _edit(self, raw: torch.Tensor, slots: np.ndarray, num_outputs: np.ndarray) -> torch.Tensor:
@@ -193,9 +257,9 @@ class ModelRunner:
         state = self.state
         rows = np.flatnonzero(state.penalty_rows[slots] != OFF)
         if len(rows):
-            which = torch.from_numpy(state.penalty_rows[slots[rows]].astype(np.int64)).to(self.device)
+            which = upload(state.penalty_rows[slots[rows]].astype(np.int64), self.device)
             seen = state.penalties
-            where = torch.from_numpy(rows).to(self.device)
+            where = upload(rows, self.device)
             apply_penalties(logits, where, seen.counts[which], seen.in_prompt[which], seen.weights[which])
         for row in np.flatnonzero(state.has_bias[slots]).tolist():
             add_bias(logits, row, *state.biases[int(slots[row])])
@@ -213,8 +277,8 @@ class ModelRunner:
         """Remember sampled tokens where penalties ask for it."""
         rows = np.flatnonzero(self.state.penalty_rows[slots] != OFF)
         if len(rows):
-            which = torch.from_numpy(self.state.penalty_rows[slots[rows]].astype(np.int64)).to(self.device)
-            self.state.penalties.counts[which, tokens[torch.from_numpy(rows).to(self.device)]] += 1
+            which = upload(self.state.penalty_rows[slots[rows]].astype(np.int64), self.device)
+            self.state.penalties.counts[which, tokens[upload(rows, self.device)]] += 1
 
     def _score_prompts(self, hidden: torch.Tensor, batch: ScheduledBatch, output: StepOutput) -> None:
         starts = np.cumsum(batch.query_lens) - batch.query_lens
@@ -288,6 +352,12 @@ def resolve_device(name: str) -> torch.device:
     if name == "cuda" and not has_gpu:
         raise ValueError("--device cuda: torch finds no GPU")
     return torch.device(name)
+
+
+def use_own_stream(device: torch.device) -> None:
+    """Give the calling thread a stream of its own on a GPU: what other threads do there does not order its work."""
+    if device.type == "cuda":
+        torch.cuda.set_stream(torch.cuda.Stream(device))
 
 
 def platform_of(device: torch.device) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 
 import torch
 
@@ -16,6 +17,10 @@ class Logprobs:
     ranks: torch.Tensor
     top_ids: torch.Tensor
     top_logprobs: torch.Tensor
+
+    def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> Logprobs:
+        """The same with every tensor replaced."""
+        return Logprobs(*(function(getattr(self, name.name)) for name in fields(self)))
 
 
 def token_logprobs(logits: torch.Tensor, token_ids: torch.Tensor, num_top: int) -> Logprobs:

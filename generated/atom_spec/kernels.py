@@ -60,7 +60,7 @@ BACKENDS: dict[str, Backend] = {
     "reference": Backend(
         name="reference", layout="block_major", help="plain torch; runs everywhere; the oracle of the others"
     ),
-    "triton": Backend(name="triton", layout="token_major", help="Triton, for CUDA and ROCm"),
+    "triton": Backend(name="triton", layout="paged_heads", help="Triton, for CUDA and ROCm"),
     "aiter": Backend(name="aiter", layout="shuffled", help="AITER's kernels, for ROCm"),
 }
 

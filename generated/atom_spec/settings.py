@@ -235,11 +235,10 @@ SETTINGS: tuple[Setting, ...] = (
         name="cudagraph_capture_sizes",
         type="integers",
         default=None,
-        help="Batch sizes of the decode graphs, such as [1,2,4,8].",
+        help="Batch sizes of the decode graphs on a GPU, such as [1,2,4,8]. Default 1, 2, 4, 8, then multiples of 16 up to --max-num-seqs or 512.",
         group="execution",
         used_by="engine",
         flags=("--cudagraph-capture-sizes", "--cudagraph_capture_sizes"),
-        refuse="CUDA graphs are not implemented yet",
     ),
     Setting(
         name="level",
@@ -400,7 +399,7 @@ SETTINGS: tuple[Setting, ...] = (
         group="observe",
         used_by="engine",
         flags=("--mark-trace", "--mark_trace"),
-        refuse="CUDA graphs are not implemented yet, so there is no capture to trace",
+        refuse="traces of graph captures are not implemented yet",
     ),
     Setting(
         name="host",

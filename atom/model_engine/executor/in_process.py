@@ -56,12 +56,14 @@ class InProcessExecutor(Executor):
 
     def _load(self) -> tuple[EngineInfo, CacheSpace]:
         # torch takes a second to import, and only the worker needs it.
-        from atom.model_engine.model_runner import ModelRunner, resolve_device
+        from atom.model_engine.model_runner import ModelRunner, resolve_device, use_own_stream
         from atom.model_engine.profiler import Profiler, worker_folder
 
         config = self._config
         folder = worker_folder(config.torch_profiler_dir, config.parallel)
-        self._profiler = Profiler(folder, config.model, resolve_device(config.device))
+        device = resolve_device(config.device)
+        use_own_stream(device)
+        self._profiler = Profiler(folder, config.model, device)
         self._runner = ModelRunner(config, self._grammars)
         self._runner.warm_up()
         info = self._runner.info()

@@ -1,0 +1,111 @@
+"""Decode steps as captured graphs, one a batch size.
+
+Owns the static inputs and outputs of every graph and which sizes there are. A step of fewer rows runs in the next
+larger graph: the rows too many have a slot of their own, no keys, and write nothing. Greedy tokens are sampled in the
+graph and left in the slots, so that a step costs the host one copy and one launch.
+Shapes: G rows of a graph, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import bisect
+import logging
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from atom.model_engine.batch import ScheduledBatch
+from atom.model_engine.device_copies import upload
+from atom.model_engine.input_batch import InputBatch
+from atom.model_ops.step import StepInputs
+
+logger = logging.getLogger(__name__)
+
+_SMALL_SIZES = (1, 2, 4, 8)
+_SIZE_STEP = 16
+_MAX_SIZE = 512
+
+# The model's part of a step: logits [G, V] and the greedy tokens [G] of decode rows.
+DecodeFunction = Callable[[StepInputs], tuple[torch.Tensor, torch.Tensor]]
+
+
+def capture_sizes(asked: Sequence[int] | None, max_num_seqs: int) -> list[int]:
+    """Ascending batch sizes to capture. `asked`: --cudagraph-capture-sizes; none above max_num_seqs can come up."""
+    if asked is not None:
+        return sorted({size for size in asked if 0 < size <= max_num_seqs})
+    largest = min(max_num_seqs, _MAX_SIZE)
+    sizes = (*_SMALL_SIZES, *range(_SIZE_STEP, largest, _SIZE_STEP))
+    return [*(size for size in sizes if size < largest), largest]
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """rows [2, G] int64: slots and context lengths, the input; logits [G, V] and tokens [G] int64, the outputs."""
+
+    graph: torch.cuda.CUDAGraph
+    rows: torch.Tensor
+    logits: torch.Tensor
+    tokens: torch.Tensor
+
+
+class DecodeGraphs:
+    """Graphs of several sizes over one model and one state; they share their memory, so one runs at a time."""
+
+    def __init__(self, sizes: Sequence[int], decode: DecodeFunction, inputs: InputBatch) -> None:
+        """Capture. `sizes` ascend. Raises torch.OutOfMemoryError."""
+        self._sizes = list(sizes)
+        self._inputs = inputs
+        self._decode = decode
+        self._pool = torch.cuda.graph_pool_handle()
+        self._graphs: dict[int, _Graph] = {}
+        start = time.monotonic()
+        free = torch.cuda.mem_get_info(inputs.device)[0]
+        # The largest first: the smaller ones fit into the memory that it leaves.
+        bar = tqdm(reversed(self._sizes), desc="Capturing graphs", total=len(sizes), disable=not sys.stderr.isatty())
+        for size in bar:
+            self._graphs[size] = self._capture(size)
+        taken = (free - torch.cuda.mem_get_info(inputs.device)[0]) / 2**30
+        logger.info("captured %d decode graphs, %.1f s, %.2f GiB", len(sizes), time.monotonic() - start, taken)
+
+    def _capture(self, size: int) -> _Graph:
+        rows = upload(self._padded(np.empty(0, np.int64), np.empty(0, np.int64), size), self._inputs.device)
+        self._step(rows)  # compiles kernels, which a capture can not
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            logits, tokens = self._step(rows)
+        return _Graph(graph, rows, logits, tokens)
+
+    def _step(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        slots, contexts = rows
+        logits, tokens = self._decode(self._inputs.decode_rows(slots, contexts))
+        self._inputs.last_tokens.index_copy_(0, slots, tokens)
+        return logits, tokens
+
+    def _padded(self, slots: np.ndarray, contexts: np.ndarray, size: int) -> np.ndarray:
+        """[2, size] int64; rows beyond the batch are the padding slot's and have a context of -1."""
+        rows = np.full((2, size), -1, dtype=np.int64)
+        rows[0] = self._inputs.padding_slot
+        rows[0, : len(slots)] = slots
+        rows[1, : len(contexts)] = contexts
+        return rows
+
+    def fits(self, batch: ScheduledBatch) -> bool:
+        """Whether a graph can run the batch: decodes of one token, not too many."""
+        num_rows = batch.num_rows
+        return 0 < num_rows == batch.num_decodes == batch.num_tokens and num_rows <= self._sizes[-1]
+
+    def run(self, batch: ScheduledBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits [B, V] and greedy tokens [B] of a batch that fits, valid until the next run."""
+        num_rows = batch.num_rows
+        size = self._sizes[bisect.bisect_left(self._sizes, num_rows)]
+        graph = self._graphs[size]
+        host = torch.from_numpy(self._padded(batch.slots, batch.context_lens, size)).pin_memory()
+        graph.rows.copy_(host, non_blocking=True)
+        graph.graph.replay()
+        return graph.logits[:num_rows], graph.tokens[:num_rows]

@@ -1,0 +1,34 @@
+"""Copies between host and device that wait for nothing.
+
+Owns the use of pinned memory. On a CPU the tensors themselves are returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+
+def upload(array: NDArray[Any], device: torch.device) -> torch.Tensor:
+    """A host array on the device, in the order of the current stream. The array may be changed afterwards on a GPU."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def upload_packed(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> list[torch.Tensor]:
+    """Flat arrays on the device, all in one copy."""
+    if device.type != "cuda":
+        return [torch.from_numpy(array).to(device) for array in arrays]
+    packed = upload(np.concatenate(arrays), device)
+    return list(packed.split([len(array) for array in arrays]))
+
+
+def begin_download(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor's copy on the host; it holds the values once what the current stream was given so far has run."""
+    if not tensor.is_cuda:
+        return tensor
+    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor, non_blocking=True)

@@ -1,0 +1,79 @@
+"""How much memory a step takes, found by running the largest one before the KV cache is made.
+
+The allocator keeps what the step took, so what the device then reports as free is free for the cache. Also the wording
+of what to change when memory runs out. Knows no model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from atom.config import Config
+from atom.model_engine import kv_cache
+from atom.model_ops.kernels.select import Kernels
+from atom.model_ops.sampler import RandomRows, Sampler
+from atom.model_ops.step import StepInputs
+from atom.models.decoder import CausalLM
+
+logger = logging.getLogger(__name__)
+
+
+def run_largest_step(
+    model: CausalLM, kernels: Kernels, config: Config, dtype: torch.dtype, device: torch.device
+) -> None:
+    """A step of fresh prompts of max_num_batched_tokens tokens, then max_num_seqs rows of sampling, over one block."""
+    layers = list(model.attention_layers())
+    kv_cache.allocate(layers, 1, config.block_size, dtype, kernels, device)
+    step = _largest_step(config, device)
+    step.plan = kernels["attention_plan"](step)
+    hidden = model(step)
+    count = config.max_num_seqs
+    rows = torch.arange(count, device=device) % hidden.shape[0]
+    logits = model.compute_logits(hidden.index_select(0, rows))
+    del hidden
+    ones = torch.ones(count, device=device)
+    numbers = torch.arange(count, device=device)
+    top_k = torch.full((count,), 2, dtype=torch.int32, device=device)
+    Sampler(kernels)(logits, RandomRows(None, ones, top_k, 0.9 * ones, 0 * ones, numbers, numbers))
+    torch.cuda.synchronize(device)
+    for layer in layers:
+        layer.bind_cache(torch.empty(0), None)
+    peak, reserved = (x / 2**30 for x in (torch.cuda.max_memory_allocated(device), torch.cuda.memory_reserved(device)))
+    logger.info("largest step: peak of %.2f GiB with the weights, %.2f GiB kept", peak, reserved)
+
+
+def _largest_step(config: Config, device: torch.device) -> StepInputs:
+    """Rows as long as sequences may be, all of whose tokens share the one block."""
+    longest = config.max_model_len
+    total = min(config.max_num_batched_tokens, longest * config.max_num_seqs)
+    lens = np.full(-(-total // longest), longest, dtype=np.int32)
+    lens[-1] = total - longest * (len(lens) - 1)
+    positions = np.concatenate([np.arange(length, dtype=np.int64) for length in lens])
+    where = torch.from_numpy(positions).to(device)
+    blocks = -(-int(lens.max()) // config.block_size)
+    return StepInputs(
+        token_ids=torch.zeros_like(where),
+        positions=where,
+        slot_mapping=where % config.block_size,
+        block_tables=torch.zeros(len(lens), blocks, dtype=torch.int32, device=device),
+        context_lens=np.zeros(len(lens), dtype=np.int32),
+        query_lens=lens,
+        num_decodes=0,
+        num_decode_tokens=0,
+        block_size=config.block_size,
+    )
+
+
+@contextlib.contextmanager
+def explain_out_of_memory(what: str, remedy: str) -> Iterator[None]:
+    """Out of GPU memory becomes a MemoryError that says while what, and what to change."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        free, total = (x / 2**30 for x in torch.cuda.mem_get_info())
+        raise MemoryError(f"out of GPU memory while {what} ({free:.1f} of {total:.1f} GiB free): {remedy}") from error

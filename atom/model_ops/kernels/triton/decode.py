@@ -1,0 +1,134 @@
+"""Decode attention over the paged cache: a program a sequence, key head and part of its keys.
+
+The query heads that share a key head are the rows of one product. Each part covers an equal share of the keys that its
+sequence has, so that the number of programs depends on the batch size alone and the launch can be captured; a second
+kernel joins the parts. Shapes: Td tokens, HQ/HK heads, D head size, S parts.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from atom.model_ops.kernels.triton.paged import LOG2_E, load_tile, precision, product, softmax_step
+from atom.model_ops.kernels.triton.plan import Plan
+
+# Programs that keep an H200 (132 multiprocessors, several programs each) reading.
+_WANTED_PROGRAMS = 512
+_MAX_PARTS = 32
+
+
+@triton.jit
+def _decode(
+    q, q_stride, cache, scales, tables, table_stride, positions, rows, out, partial, log_sums, scale, window,
+    HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,
+    N: tl.constexpr, PARTS: tl.constexpr, HAS_SCALES: tl.constexpr, HAS_WINDOW: tl.constexpr, HAS_ROWS: tl.constexpr,
+    PRECISION: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    token, head, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    group: tl.constexpr = HQ // HK
+    length = (tl.load(positions + token) + 1).to(tl.int32)
+    row = tl.load(rows + token) if HAS_ROWS else token
+    first = 0
+    if HAS_WINDOW:
+        first = tl.maximum(length - window, 0) // N * N
+    share = tl.cdiv(tl.cdiv(length - first, N), PARTS) * N
+    start = first + part * share
+    end = tl.minimum(start + share, length)
+
+    members = tl.arange(0, M)
+    d = tl.arange(0, DP)
+    heads = head * group + members
+    is_head = (members < group)[:, None] & (d < D)[None, :]
+    dtype: tl.constexpr = q.dtype.element_ty
+    query = tl.load(q + token.to(tl.int64) * q_stride + heads[:, None] * D + d[None, :], mask=is_head, other=0.0)
+    table = tables + row.to(tl.int64) * table_stride
+    if HAS_SCALES:
+        scale = scale * tl.load(scales + head)
+    acc = tl.zeros((M, DP), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    largest = tl.full((M,), float("-inf"), tl.float32)
+    for base in tl.range(start, end, N, num_stages=STAGES):
+        keys = base + tl.arange(0, N)
+        k, v = load_tile(cache, table, head, keys, end, d, HK, BS, D, dtype)
+        scores = product(query, tl.trans(k), PRECISION) * scale
+        visible = keys < end
+        if HAS_WINDOW:
+            visible = visible & (keys >= length - window)
+        scores = tl.where(visible[None, :], scores, float("-inf"))
+        acc, total, largest = softmax_step(scores, v, acc, total, largest, PRECISION)
+    if HAS_SCALES:
+        acc = acc * tl.load(scales + HK + head)
+    acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
+    place = token.to(tl.int64) * HQ + heads
+    if PARTS == 1:
+        tl.store(out + place[:, None] * D + d[None, :], acc.to(dtype), mask=is_head)
+    else:
+        tl.store(log_sums + place * PARTS + part, largest + tl.log2(total), mask=members < group)
+        if start < end:
+            tl.store(partial + (place[:, None] * PARTS + part) * D + d[None, :], acc, mask=is_head)
+
+
+@triton.jit
+def _join(
+    partial,
+    log_sums,
+    out,
+    D: tl.constexpr,
+    DP: tl.constexpr,
+    PARTS: tl.constexpr,
+    PP: tl.constexpr,
+):
+    """out [Td * HQ, D] from the parts, each weighed by its sum; parts without keys hold nothing."""
+    place = tl.program_id(0).to(tl.int64)
+    parts = tl.arange(0, PP)
+    d = tl.arange(0, DP)
+    sums = tl.load(log_sums + place * PARTS + parts, mask=parts < PARTS, other=float("-inf"))
+    largest = tl.max(sums, axis=0)
+    weights = tl.exp2(sums - tl.where(largest == float("-inf"), 0.0, largest))
+    mask = (sums > float("-inf"))[:, None] & (d < D)[None, :]
+    values = tl.load(partial + (place * PARTS + parts[:, None]) * D + d[None, :], mask=mask, other=0.0)
+    total = tl.sum(weights, axis=0)
+    joined = tl.sum(values * weights[:, None], axis=0) / tl.where(total == 0.0, 1.0, total)
+    tl.store(out + place * D + d, joined.to(out.dtype.element_ty), mask=d < D)
+
+
+def num_parts(num_tokens: int, num_kv_heads: int) -> int:
+    """Parts that a sequence's keys are cut into: from the batch size alone, so that graphs and eager steps agree."""
+    wanted = triton.cdiv(_WANTED_PROGRAMS, num_tokens * num_kv_heads)
+    return min(_MAX_PARTS, triton.next_power_of_2(wanted))
+
+
+def attention_decode(
+    q: torch.Tensor,
+    kv_cache: torch.Tensor,
+    kv_scales: torch.Tensor | None,
+    plan: Plan,
+    scale: float,
+    window: int | None,
+) -> torch.Tensor:
+    """q [Td, HQ, D] over each token's cached keys, its own among them; returns [Td, HQ * D]."""
+    num_tokens, num_heads, head_dim = q.shape
+    num_kv_heads, block_size = kv_cache.shape[2], kv_cache.shape[3]
+    out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
+    parts = num_parts(num_tokens, num_kv_heads)
+    partial = log_sums = None
+    if parts > 1:
+        partial = torch.empty((num_tokens * num_heads, parts, head_dim), dtype=torch.float32, device=q.device)
+        log_sums = torch.empty((num_tokens * num_heads, parts), dtype=torch.float32, device=q.device)
+    padded = max(16, triton.next_power_of_2(head_dim))
+    tile = 32 if q.dtype == torch.float32 or padded > 128 else 64
+    _decode[(num_tokens, num_kv_heads, parts)](
+        q, q.stride(0), kv_cache, kv_scales, plan.block_tables, plan.block_tables.stride(0), plan.positions,
+        plan.decode_rows, out, partial, log_sums, scale * LOG2_E, window or 0,
+        HQ=num_heads, HK=num_kv_heads, D=head_dim, DP=padded, BS=block_size,
+        M=max(16, triton.next_power_of_2(num_heads // num_kv_heads)), N=tile, PARTS=parts,
+        HAS_SCALES=kv_scales is not None, HAS_WINDOW=window is not None, HAS_ROWS=plan.decode_rows is not None,
+        PRECISION=precision(q.dtype), STAGES=3, num_warps=4,
+    )  # fmt: skip
+    if parts > 1:
+        _join[(num_tokens * num_heads,)](
+            partial, log_sums, out, D=head_dim, DP=padded, PARTS=parts, PP=parts, num_warps=2
+        )
+    return out

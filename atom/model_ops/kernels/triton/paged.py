@@ -1,0 +1,51 @@
+"""What both attention kernels do with a tile of keys: find it in the cache, and one step of the running softmax.
+
+Shapes: M queries, N keys, D head size, DP the power of two above it.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+LOG2_E = 1.4426950408889634
+
+
+@triton.jit
+def load_tile(
+    cache, table, head, keys, end, d,
+    HK: tl.constexpr, BS: tl.constexpr, D: tl.constexpr, dtype: tl.constexpr,
+):  # fmt: skip
+    """Keys and values [N, DP] of one head at positions `keys` [N] below `end`; zeros beyond. table: a row of blocks."""
+    inside = keys < end
+    block = tl.load(table + keys // BS, mask=inside, other=0).to(tl.int64)
+    where = ((block * (2 * HK) + head) * BS + keys % BS)[:, None] * D + d[None, :]
+    mask = inside[:, None] & (d < D)[None, :]
+    k = tl.load(cache + where, mask=mask, other=0.0).to(dtype)
+    v = tl.load(cache + where + HK * BS * D, mask=mask, other=0.0).to(dtype)
+    return k, v
+
+
+@triton.jit
+def product(a, b, PRECISION: tl.constexpr):
+    """a @ b, accumulated in float32. "ieee": computed in float32 without tf32."""
+    if PRECISION == "ieee":
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+    return tl.dot(a, b)
+
+
+@triton.jit
+def softmax_step(scores, v, acc, total, largest, PRECISION: tl.constexpr):
+    """One tile: scores [M, N] in units of log2, -inf where hidden; acc [M, DP], total and largest [M] so far."""
+    found = tl.maximum(largest, tl.max(scores, axis=1))
+    shift = tl.where(found == float("-inf"), 0.0, found)
+    weights = tl.exp2(scores - shift[:, None])
+    decay = tl.exp2(largest - shift)
+    acc = acc * decay[:, None] + product(weights.to(v.dtype), v, PRECISION)
+    return acc, total * decay + tl.sum(weights, axis=1), found
+
+
+def precision(dtype: torch.dtype) -> str:
+    """How products of this type are computed. Triton's interpreter has no product of 16-bit values."""
+    return "ieee" if dtype == torch.float32 or triton.knobs.runtime.interpret else "native"

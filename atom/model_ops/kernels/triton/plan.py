@@ -1,0 +1,95 @@
+"""What Triton's attention works out once a step.
+
+A step of decodes needs nothing from the host: lengths are the positions on the device, so that its plan can be part of
+a captured graph. Prefill rows are cut into tiles of queries, listed on the host.
+Shapes: T tokens, Td decode tokens, B rows, Bp prefill rows, M blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from atom.model_ops.step import StepInputs
+
+
+@dataclass(slots=True)
+class PrefillRows:
+    """The prefill rows. lens and contexts [Bp] on the host; num_decodes rows of the block tables lie before them."""
+
+    lens: NDArray[np.int64]
+    contexts: NDArray[np.int64]
+    num_decodes: int
+    device: torch.device
+    _tiles: dict[int, torch.Tensor] = field(default_factory=dict)
+    _bounds: torch.Tensor | None = None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether no row has anything in the cache but its own tokens."""
+        return not self.contexts.any()
+
+    def bounds(self) -> torch.Tensor:
+        """[Bp + 1] int32: where each row's tokens start among the prefill tokens, and their end."""
+        if self._bounds is None:
+            self._bounds = upload(np.concatenate(([0], np.cumsum(self.lens))).astype(np.int32), self.device)
+        return self._bounds
+
+    def tiles(self, size: int) -> torch.Tensor:
+        """[N, 4] int32, the work of up to `size` queries each: first token, number of tokens, row of the block tables,
+        position of the first token. Most keys first, so that the last programs to run are short.
+        """
+        if size not in self._tiles:
+            counts = -(-self.lens // size)
+            rows = np.repeat(np.arange(len(counts)), counts)
+            offsets = (np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]) * size
+            starts = np.cumsum(self.lens) - self.lens
+            sizes = np.minimum(size, self.lens[rows] - offsets)
+            table = (starts[rows] + offsets, sizes, rows + self.num_decodes, self.contexts[rows] + offsets)
+            tiles = np.stack(table, axis=1).astype(np.int32)
+            order = np.argsort(-tiles[:, 3], kind="stable")
+            self._tiles[size] = upload(np.ascontiguousarray(tiles[order]), self.device)
+        return self._tiles[size]
+
+
+@dataclass(slots=True)
+class Plan:
+    """positions and slot_mapping [T], block_tables [B, M] as in StepInputs; a negative slot is not written.
+
+    decode_rows [Td]: the row of block_tables of every decode token, None where it is the token's own index.
+    """
+
+    positions: torch.Tensor
+    slot_mapping: torch.Tensor
+    block_tables: torch.Tensor
+    block_size: int
+    decode_rows: torch.Tensor | None
+    prefill: PrefillRows | None
+
+    @property
+    def is_capturable(self) -> bool:
+        """Whether the plan depends on the device's tensors alone, so that a graph over it can be replayed."""
+        return self.prefill is None and self.decode_rows is None
+
+
+def attention_plan(step: StepInputs) -> Plan:
+    """The plan of a step."""
+    count = step.num_decodes
+    device = step.positions.device
+    rows = None
+    if step.num_decode_tokens != count:
+        rows = upload(np.repeat(np.arange(count, dtype=np.int32), step.query_lens[:count]), device)
+    prefill = None
+    if step.num_tokens > step.num_decode_tokens:
+        lens, contexts = (x[count:].astype(np.int64) for x in (step.query_lens, step.context_lens))
+        prefill = PrefillRows(lens, contexts, count, device)
+    return Plan(step.positions, step.slot_mapping, step.block_tables, step.block_size, rows, prefill)
+
+
+def upload(array: NDArray[np.int32], device: torch.device) -> torch.Tensor:
+    """A host array on the device, without waiting for what the device is doing."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

@@ -1,0 +1,259 @@
+"""Every Triton kernel against the reference or dense attention in float64: fresh random inputs, poisoned outputs.
+
+`python -m tests.kernels.triton.checks DEVICE NAME...` runs checks by name (the keys of CHECKS); on a CPU, set
+TRITON_INTERPRET=1. Sizes are small: the interpreter runs a program at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from atom.hf_config import RopeConfig
+from atom.model_ops.kernels.reference import activation as plain_activation
+from atom.model_ops.kernels.reference import norm as plain_norm
+from atom.model_ops.kernels.reference.plan import attention_plan as plain_plan
+from atom.model_ops.kernels.select import select_kernels
+from atom.model_ops.kernels.triton import activation, decode, kv_cache, norm, plan, prefill, sampling
+from atom.model_ops.rope import rope_table
+from atom.model_ops.step import StepInputs
+from tests.kernels.dense import dense_attention, make_step
+
+_CPU = torch.device("cpu")
+_LIMITS = {torch.float32: 2e-5, torch.bfloat16: 1.5e-2}
+
+
+def error(found: torch.Tensor, wanted: torch.Tensor) -> float:
+    """Relative distance; poison that was left in `found` makes it large, or no number."""
+    found, wanted = found.cpu().double(), wanted.cpu().double()
+    assert found.shape == wanted.shape
+    return float((found - wanted).norm() / wanted.norm().clamp_min(1e-30))
+
+
+def close(found: torch.Tensor, wanted: torch.Tensor, dtype: torch.dtype) -> None:
+    """AssertionError beyond what the type rounds to; NaN never passes."""
+    difference = error(found, wanted)
+    assert difference < _LIMITS[dtype], f"{difference:.2e} in {dtype}"
+
+
+def poison(device: torch.device, size: int = 1 << 16) -> None:
+    """Leave NaN in memory that the allocator hands out next."""
+    for kept in [torch.full((size >> shift,), float("nan"), device=device) for shift in range(8)]:
+        del kept
+
+
+def check_norms(device: torch.device) -> None:
+    for dtype in _LIMITS:
+        for rows, width in ((1, 48), (5, 128), (3, 1000)):
+            x, residual = (torch.randn(rows, width + 8, dtype=dtype, device=device)[:, :width] for _ in range(2))
+            weight = torch.randn(width, dtype=dtype, device=device)
+            poison(device)
+            close(norm.rms_norm(x, weight, 1e-6), plain_norm.rms_norm(x.float(), weight.float(), 1e-6), dtype)
+            total = residual + x
+            kept = residual.clone()
+            found = norm.add_rms_norm(x, kept, weight, 1e-6)
+            close(kept, total, dtype)
+            close(found, plain_norm.rms_norm(total.float(), weight.float(), 1e-6), dtype)
+    assert norm.rms_norm(torch.empty(0, 8, device=device), torch.ones(8, device=device), 1e-6).shape == (0, 8)
+
+
+def check_activation(device: torch.device) -> None:
+    for dtype in _LIMITS:
+        for rows, size in ((1, 40), (3, 1100)):
+            x = 3 * torch.randn(rows, 2 * size, dtype=dtype, device=device)
+            poison(device)
+            close(activation.silu_and_mul(x), plain_activation.silu_and_mul(x.double()), dtype)
+
+
+def check_greedy(device: torch.device) -> None:
+    for dtype in _LIMITS:
+        for rows, vocab in ((1, 7), (3, 4096), (2, 9001)):
+            logits = torch.randn(rows, vocab, device=device).to(dtype)
+            top = logits.max()
+            for row in range(rows):
+                logits[row, torch.randint(vocab, (3,))] = top
+            first = (logits == logits.amax(-1, keepdim=True)).to(torch.int8).argmax(-1)
+            assert torch.equal(sampling.greedy_sample(logits), first)
+    assert int(sampling.greedy_sample(torch.full((1, 9), float("nan"), device=device))[0]) < 9
+
+
+def check_rope_write(device: torch.device) -> None:
+    """Against the reference in float32, layouts being equal; slots that are negative are not written."""
+    plain = select_kernels("cpu")
+    for dtype, norm_heads, partial, head_dim in (
+        (torch.float32, True, 0.5, 16),
+        (torch.float32, False, 1.0, 80),
+        (torch.bfloat16, True, 1.0, 64),
+    ):
+        heads, kv_heads = 6, 2
+        longest = 70 if head_dim == 16 else 6  # more than 64 tokens: several heads a program
+        step = make_step([5, 0, 9], [1, 3, longest], [[3, 1], [2], [*range(4, 24)]], 4, 1)
+        table = rope_table(RopeConfig(partial_rotary_factor=partial), head_dim, 90)
+        weight = torch.randn(heads + kv_heads, head_dim) if norm_heads else None
+        qkv = torch.randn(step.num_tokens, (heads + 2 * kv_heads) * head_dim).to(dtype)
+        wanted_cache = torch.zeros(plain["kv_cache_shape"](24, 4, kv_heads, head_dim))
+        wanted = plain["qkv_rope_write"](
+            qkv.float().clone(), weight, 1e-6, table, wanted_cache, None, plain_plan(step), heads, kv_heads
+        )
+        step.slot_mapping[2] = -1
+        made = plan.attention_plan(on(step, device))
+        cache = torch.zeros(kv_cache.kv_cache_shape(24, 4, kv_heads, head_dim), dtype=dtype, device=device)
+        given = None if weight is None else weight.to(device, dtype)
+        poison(device)
+        found = kv_cache.qkv_rope_write(
+            qkv.to(device), given, 1e-6, table.to(device, dtype), cache, None, made, heads, kv_heads
+        )
+        for mine, theirs in zip(found, wanted, strict=True):
+            close(mine, theirs, dtype)
+        wanted_cache[2, :, :, 1] = 0  # the token without a slot
+        close(cache, wanted_cache, dtype)
+
+
+def on(step: StepInputs, device: torch.device) -> StepInputs:
+    """The step with its tensors on a device."""
+    names = ("token_ids", "positions", "slot_mapping", "block_tables")
+    return replace(step, **{name: getattr(step, name).to(device) for name in names})
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sequences with `contexts` tokens in the cache, then `queries` more each; the first num_decodes are decodes."""
+
+    contexts: tuple[int, ...]
+    queries: tuple[int, ...]
+    num_decodes: int
+    heads: tuple[int, int] = (4, 2)
+    head_dim: int = 64
+    block_size: int = 16
+    window: int | None = None
+    dtype: torch.dtype = torch.float32
+    first_block: int = 0
+    parts: int | None = 4
+
+
+CASES = {
+    "decodes of different length": Case((130, 0, 15, 16, 47), (1,) * 5, 5, parts=None),
+    "decodes, one part": Case((40, 3), (1, 1), 2, parts=1),
+    "drafts": Case((30, 2), (3, 3), 2),
+    "fresh prompts": Case((0, 0, 0), (33, 1, 70), 0),
+    "chunks after contexts": Case((64, 3), (40, 33), 0),
+    "mixed": Case((100, 33, 0), (1, 9, 35), 1),
+    "multi-query, block size 1": Case((37, 5), (1, 8), 1, heads=(16, 1), block_size=1),
+    "no groups, block size 64": Case((70, 0), (1, 90), 1, heads=(3, 3), block_size=64),
+    "window": Case((90, 12, 0), (1, 36, 50), 1, window=7),
+    "head size 80": Case((40, 4), (1, 34), 1, head_dim=80),
+    "head size 96": Case((40, 4), (1, 34), 1, head_dim=96),
+    "head size 256": Case((40, 4), (1, 34), 1, head_dim=256),
+    "bf16": Case((130, 60), (1, 40), 1, heads=(2, 1), head_dim=128, dtype=torch.bfloat16),
+    "bf16, fresh": Case((0, 0), (33, 130), 0, heads=(2, 1), dtype=torch.bfloat16),
+    "bf16, fresh, window": Case((0, 0), (33, 130), 0, heads=(2, 2), window=20, dtype=torch.bfloat16),
+    "offsets beyond 31 bits": Case((40, 0), (1, 20), 1, head_dim=256, block_size=32, first_block=70_000),
+}
+
+
+def check_attention(case: Case, device: torch.device) -> None:
+    """A step over a cache that already holds the contexts, with stale values everywhere else."""
+    generator = torch.Generator().manual_seed(hash(case.contexts) % 1000)
+    num_heads, kv_heads = case.heads
+    lens = [c + n for c, n in zip(case.contexts, case.queries, strict=True)]
+    counts = [-(-length // case.block_size) for length in lens]
+    ids = iter((torch.randperm(sum(counts) + 2, generator=generator) + case.first_block).tolist())
+    tables = [[next(ids) for _ in range(count)] for count in counts]
+    num_blocks = case.first_block + sum(counts) + 2
+    shape = kv_cache.kv_cache_shape(num_blocks, case.block_size, kv_heads, case.head_dim)
+    cache = make_cache(shape, case, device)
+    whole = [torch.randn(n, num_heads + 2 * kv_heads, case.head_dim, generator=generator).to(case.dtype) for n in lens]
+    for tokens, table, context in zip(whole, tables, case.contexts, strict=True):
+        for position in range(context):
+            block, offset = table[position // case.block_size], position % case.block_size
+            cache[block, :, :, offset] = tokens[position, num_heads:].unflatten(0, (2, kv_heads)).to(device)
+    step = on(make_step(list(case.contexts), list(case.queries), tables, case.block_size, case.num_decodes), device)
+    made = plan.attention_plan(step)
+    qkv = torch.cat([x[c:].flatten(1) for x, c in zip(whole, case.contexts, strict=True)]).to(device)
+    cos_sin = torch.cat((torch.ones(max(lens), 4), torch.zeros(max(lens), 4)), dim=-1).to(device, case.dtype)
+    q, k, v = kv_cache.qkv_rope_write(qkv, None, 0.0, cos_sin, cache, None, made, num_heads, kv_heads)
+    scale, first, parts = case.head_dim**-0.5, step.num_decode_tokens, []
+    poison(device)
+    if first:
+        with cut_into(case.parts):
+            parts.append(decode.attention_decode(q[:first], cache, None, made, scale, case.window))
+    if first < len(q):
+        rest = (x[first:] for x in (q, k, v))
+        parts.append(prefill.attention_prefill(*rest, cache, None, made, scale, case.window))
+    wanted = []
+    for tokens, num_queries in zip(whole, case.queries, strict=True):
+        query, key, value = tokens.split((num_heads, kv_heads, kv_heads), dim=1)
+        wanted.append(dense_attention(query[-num_queries:], key, value, scale, case.window))
+    close(torch.cat(parts), torch.cat(wanted), case.dtype)
+
+
+@contextlib.contextmanager
+def cut_into(parts: int | None) -> Iterator[None]:
+    """Decode attention in so many parts, whatever the batch size; None: as the kernel chooses."""
+    chosen = decode.num_parts
+    decode.num_parts = chosen if parts is None else lambda num_tokens, num_kv_heads: parts
+    try:
+        yield
+    finally:
+        decode.num_parts = chosen
+
+
+def make_cache(shape: tuple[int, ...], case: Case, device: torch.device) -> torch.Tensor:
+    """A cache full of poison; one for high block ids takes memory only where it is written."""
+    if not case.first_block:
+        return torch.full(shape, 100.0, dtype=case.dtype, device=device)
+    if device.type == "cpu":
+        from atom.model_engine.kv_cache import lazy_zeros
+
+        return lazy_zeros(shape, case.dtype, device)
+    return torch.zeros(shape, dtype=case.dtype, device=device)
+
+
+def check_scales(device: torch.device) -> None:
+    """Scales of keys and values by head: what is divided on the way in is multiplied on the way out."""
+    scales = torch.tensor([[0.5, 2.0], [1.5, 0.25]], device=device)
+    cos_sin = torch.cat((torch.ones(80, 4), torch.zeros(80, 4)), dim=-1).to(device)
+    whole = torch.randn(2, 41, 8, 16)
+    cache = torch.zeros(kv_cache.kv_cache_shape(8, 16, 2, 16), device=device)
+    first = on(make_step([0, 0], [40, 40], [[0, 1, 2], [5, 6, 7]], 16, 0), device)
+    made = plan.attention_plan(first)
+    qkv = whole[:, :40].flatten(0, 1).flatten(1).to(device)
+    q, k, v = kv_cache.qkv_rope_write(qkv, None, 0.0, cos_sin, cache, scales, made, 4, 2)
+    close(cache[0, 0, 1, :], whole[0, :16, 5] / 2.0, torch.float32)
+    found = [prefill.attention_prefill(q, k, v, cache, scales, made, 0.25, None)]
+    second = on(make_step([40, 40], [1, 1], [[0, 1, 2], [5, 6, 7]], 16, 2), device)
+    made = plan.attention_plan(second)
+    q, k, v = kv_cache.qkv_rope_write(whole[:, 40].flatten(1).to(device), None, 0.0, cos_sin, cache, scales, made, 4, 2)
+    with cut_into(2):
+        found.append(decode.attention_decode(q, cache, scales, made, 0.25, None))
+    wanted = [dense_attention(x[:40, :4], x[:40, 4:6], x[:40, 6:], 0.25) for x in whole]
+    wanted += [dense_attention(x[40:, :4], x[:, 4:6], x[:, 6:], 0.25) for x in whole]
+    close(torch.cat(found), torch.cat(wanted), torch.float32)
+
+
+CHECKS: dict[str, Callable[[torch.device], None]] = {
+    "norms": check_norms,
+    "activation": check_activation,
+    "greedy": check_greedy,
+    "rope and write": check_rope_write,
+    "scales": check_scales,
+    **{name: lambda device, case=case: check_attention(case, device) for name, case in CASES.items()},
+}
+
+
+def main() -> None:
+    """Run the checks named on the command line."""
+    device = torch.device(sys.argv[1])
+    torch.set_num_threads(1)
+    torch.manual_seed(7)
+    for name in sys.argv[2:]:
+        CHECKS[name](device)
+        print(f"passed: {name}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
