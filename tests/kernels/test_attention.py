@@ -92,6 +92,8 @@ CASES = {
     "decodes with drafts": Case([30, 2, 11], [3, 3, 6], 2),
     "multi-query": Case([17, 5], [1, 8], 1, num_heads=8, num_kv_heads=1),
     "one query head a key head": Case([17, 5], [1, 8], 1, num_heads=3, num_kv_heads=3),
+    "many heads": Case([30, 2, 200, 11, 0], [1, 1, 1, 6, 9], 3, num_heads=16, num_kv_heads=8),
+    "many heads and a window": Case([40, 3, 12, 0], [1, 1, 6, 20], 2, num_heads=16, num_kv_heads=8, window=7),
     "a window": Case([40, 3, 12, 0], [1, 1, 6, 20], 2, window=7),
     "block size 1": Case([5, 0], [1, 4], 1, block_size=1),
     "block size 64": Case([70, 0], [1, 90], 1, block_size=64),
@@ -104,6 +106,29 @@ def test_matches_dense_attention(name: str) -> None:
     kernels = select_kernels("cpu")
     assert run(kernels, CASES[name]) < 2e-5
     assert run(kernels, CASES[name], torch.bfloat16, poison=100.0) < 3e-2
+
+
+@pytest.mark.parametrize(
+    ("num_kv_heads", "dtype", "tolerance"),
+    [(2, torch.float32, 1e-6), (8, torch.float32, 1e-6), (2, torch.bfloat16, 1e-2), (8, torch.bfloat16, 1e-2)],
+)
+def test_a_decode_does_not_depend_on_its_company(num_kv_heads: int, dtype: torch.dtype, tolerance: float) -> None:
+    """Alone, among others, and padded for a longer one: up to the last bit."""
+    kernels = select_kernels("cpu")
+    torch.manual_seed(2)
+    tables = [[3, 1], [7, 4, 0, 9, 8], [2]]
+    lens = [6, 18, 3]
+    cache = torch.randn(kernels["kv_cache_shape"](10, 4, num_kv_heads, 16)).to(dtype)
+    q = torch.randn(3, 16, 16).to(dtype)
+
+    def attend(rows: list[int]) -> torch.Tensor:
+        step = make_step([lens[row] - 1 for row in rows], [1] * len(rows), [tables[row] for row in rows], 4, len(rows))
+        return kernels["attention_decode"](q[rows], cache, None, kernels["attention_plan"](step), 0.25, None)
+
+    together = attend([0, 1, 2])
+    for row in range(3):
+        assert (attend([row])[0] - together[row]).abs().max() <= tolerance
+    assert (attend([2, 0])[1] - together[0]).abs().max() <= tolerance
 
 
 @pytest.mark.parametrize("length", [2047, 2048, 2049, 8192])

@@ -171,14 +171,23 @@ def test_linear(dtype: torch.dtype, has_bias: bool) -> None:
         )
 
 
-def test_prepacking_is_used_where_torch_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    weight = torch.eye(16, dtype=torch.bfloat16)
-    assert (linear_pack(weight, None).prepacked is not None) == can_prepack()
-    assert linear_pack(weight.float(), None).prepacked is None
+def test_prepacking_is_used_where_torch_has_it() -> None:
+    assert (linear_pack(torch.eye(16, dtype=torch.bfloat16), None).prepacked is not None) == can_prepack()
+    assert linear_pack(torch.eye(16), None).prepacked is None
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_bf16_without_prepacking(is_fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor that knows bf16 takes the weight as it is; for another it is widened."""
     monkeypatch.setattr("atom.model_ops.kernels.reference.linear.can_prepack", lambda: False)
-    packed = linear_pack(weight, None)
-    assert packed.prepacked is None
-    assert torch.equal(linear(weight, packed), weight)
+    monkeypatch.setattr("atom.model_ops.kernels.reference.linear.has_fast_bf16", lambda: is_fast)
+    torch.manual_seed(0)
+    x, weight, bias = (torch.randn(shape).to(torch.bfloat16) for shape in ((3, 16), (5, 16), (5,)))
+    packed = linear_pack(weight, bias)
+    assert packed.weight.dtype == (torch.bfloat16 if is_fast else torch.float32)
+    found = linear(x, packed)
+    assert found.dtype == torch.bfloat16
+    assert torch.allclose(found.double(), x.double() @ weight.double().T + bias.double(), rtol=2e-2, atol=2e-2)
 
 
 def test_silu_and_mul() -> None:

@@ -1,8 +1,9 @@
-"""Projections in plain torch.
+"""Projections in plain torch, and the form of a weight that this processor multiplies fastest.
 
-On a CPU, bf16 weights are laid out once for oneDNN: all linears of a 0.5B decode step took 46 / 40 / 58 ms at batch
-1 / 4 / 16 against 58 / 63 / 88 ms with F.linear. The two operations are private to torch, so they are probed and
-F.linear stands in.
+bf16 on a CPU: weights are laid out once for oneDNN. All linears of a 0.5B decode step took 46 / 40 / 58 ms at batch
+1 / 4 / 16 against 58 / 63 / 88 ms with F.linear, and a row's result does not depend on the other rows. The two operations
+are private to torch, so they are probed. A processor without bf16 instructions gets its weights in float32, twice the
+memory, since torch's loops for bf16 are tens of times slower there.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ class PackedLinear:
 
     weight: torch.Tensor
     bias: torch.Tensor | None
-    prepacked: Callable[..., torch.Tensor] | None
+    prepacked: Callable[..., torch.Tensor] | None = None
 
 
 @cache
 def can_prepack() -> bool:
-    """Whether this torch has oneDNN's prepacked bf16 linear and gets a small product right."""
+    """Whether this torch has oneDNN's prepacked bf16 linear, and gets a small product right on this processor."""
     try:
         x = torch.arange(8, dtype=torch.bfloat16).view(1, 8)
         weight = torch.eye(8, dtype=torch.bfloat16)
@@ -39,16 +40,31 @@ def can_prepack() -> bool:
         return False
 
 
+@cache
+def has_fast_bf16() -> bool:
+    """Whether F.linear in bf16 uses the processor's own instructions."""
+    try:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    except (AttributeError, RuntimeError, NotImplementedError):
+        return False
+
+
 def linear_pack(weight: torch.Tensor, bias: torch.Tensor | None) -> PackedLinear:
-    """The weight in oneDNN's layout for bf16 on a CPU, else as it is."""
-    if weight.device.type != "cpu" or weight.dtype != torch.bfloat16 or not can_prepack():
-        return PackedLinear(weight, bias, None)
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), _PACK_ROWS)
-    return PackedLinear(packed, bias, torch.ops.mkldnn._linear_pointwise.default)
+    """The fastest form of a weight; off the CPU and in float32 that is the weight itself."""
+    if weight.device.type != "cpu" or weight.dtype != torch.bfloat16:
+        return PackedLinear(weight, bias)
+    if can_prepack():
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), _PACK_ROWS)
+        return PackedLinear(packed, bias, torch.ops.mkldnn._linear_pointwise.default)
+    if has_fast_bf16():
+        return PackedLinear(weight, bias)
+    return PackedLinear(weight.float(), None if bias is None else bias.float())
 
 
 def linear(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
     """x [T, K] to [T, N]."""
     if packed.prepacked is not None:
         return packed.prepacked(x, packed.weight, packed.bias, "none", [], "")
+    if packed.weight.dtype != x.dtype:
+        return F.linear(x.to(packed.weight.dtype), packed.weight, packed.bias).to(x.dtype)
     return F.linear(x, packed.weight, packed.bias)
