@@ -1,9 +1,9 @@
 """Projections in plain torch, and the form of a weight that this processor multiplies fastest.
 
 bf16 on a CPU: weights are laid out once for oneDNN. All linears of a 0.5B decode step took 46 / 40 / 58 ms at batch
-1 / 4 / 16 against 58 / 63 / 88 ms with F.linear, and a row's result does not depend on the other rows. The two operations
-are private to torch, so they are probed. A processor without bf16 instructions gets its weights in float32, twice the
-memory, since torch's loops for bf16 are tens of times slower there.
+1 / 4 / 16 against 58 / 63 / 88 ms with F.linear, and a row's result does not depend on the other rows. The two
+operations are private to torch, so they are probed. A processor without bf16 instructions gets its weights in float32,
+twice the memory, since torch's loops for bf16 are tens of times slower there.
 """
 
 from __future__ import annotations
