@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from safetensors import SafetensorError, safe_open
 from torch import nn
@@ -82,7 +82,7 @@ def _fill(slots: dict[str, WeightSlot], files: list[Path], is_head_tied: bool) -
         raise WeightsError(f"the checkpoint holds tensors that the model has no place for: {_listed(unexpected)}")
 
 
-def _fill_from(path: Path, missing: dict[str, WeightSlot], bar: tqdm) -> list[str]:
+def _fill_from(path: Path, missing: dict[str, WeightSlot], bar: tqdm[Any]) -> list[str]:
     """Copy what is wanted from one file; returns the names that were not."""
     others = []
     try:
