@@ -100,10 +100,13 @@ class DecodeGraphs:
         num_rows = batch.num_rows
         return 0 < num_rows == batch.num_decodes == batch.num_tokens and num_rows <= self._sizes[-1]
 
+    def size(self, batch: ScheduledBatch) -> int:
+        """Rows of the graph that runs a batch that fits."""
+        return self._sizes[bisect.bisect_left(self._sizes, batch.num_rows)]
+
     def run(self, batch: ScheduledBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits [B, V] and greedy tokens [B] of a batch that fits, valid until the next run."""
-        num_rows = batch.num_rows
-        size = self._sizes[bisect.bisect_left(self._sizes, num_rows)]
+        num_rows, size = batch.num_rows, self.size(batch)
         graph = self._graphs[size]
         host = torch.from_numpy(self._padded(batch.slots, batch.context_lens, size)).pin_memory()
         graph.rows.copy_(host, non_blocking=True)

@@ -172,6 +172,10 @@ class ModelRunner:
         logits = self.model.compute_logits(self.model(step))
         return logits, self.kernels["greedy_sample"](logits)
 
+    def graph_batch_size(self, batch: ScheduledBatch) -> int | None:
+        """Rows of the graph that a step runs in, None for one that runs without."""
+        return self.graphs.size(batch) if self.graphs is not None and self.graphs.fits(batch) else None
+
     @torch.inference_mode()
     def run(self, batch: ScheduledBatch) -> StepOutput:
         """One step. The batch's state changes even when it raises, so a failed runner is not to be used again."""

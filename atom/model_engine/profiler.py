@@ -92,11 +92,11 @@ class Profiler:
         self._began = time.monotonic()
         logger.info("the profiler records")
 
-    def annotate(self, batch: ScheduledBatch) -> AbstractContextManager[Any]:
-        """A context that names the step in the trace, if one is being recorded."""
+    def annotate(self, batch: ScheduledBatch, graph_batch_size: int | None = None) -> AbstractContextManager[Any]:
+        """A context that names the step in the trace, if one is being recorded. graph_batch_size: as in step_label."""
         if self._profile is None:
             return nullcontext()
-        return record_function(step_label(batch, with_sums=self._with_sums))
+        return record_function(step_label(batch, graph_batch_size, self._with_sums))
 
     def stop(self) -> Recording:
         """End the recording; `write` must follow. EngineCallError when nothing is recorded."""

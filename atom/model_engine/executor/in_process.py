@@ -74,8 +74,9 @@ class InProcessExecutor(Executor):
         self._launched.put(self._submit(lambda: self._run(batch)))
 
     def _run(self, batch: ScheduledBatch) -> StepOutput:
-        with self._started_profiler.annotate(batch):
-            return self._started.run(batch)
+        runner = self._started
+        with self._started_profiler.annotate(batch, runner.graph_batch_size(batch)):
+            return runner.run(batch)
 
     def collect(self) -> StepResult:
         """Wait for the oldest step; raises what it raised."""

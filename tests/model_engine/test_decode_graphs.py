@@ -1,0 +1,103 @@
+"""What decode graphs need that a CPU can show: their sizes, the padding, and steps made on the device alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from atom.model_engine.batch import ScheduledBatch, SlotAdmission
+from atom.model_engine.decode_graphs import DecodeGraphs, capture_sizes
+from atom.model_engine.input_batch import InputBatch
+from atom.model_engine.memory_profile import explain_out_of_memory
+from atom.model_engine.sampling_state import SamplingState
+from atom.sampling_params import SamplingParams
+
+_CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "sizes"),
+    [
+        (None, 1, [1]),
+        (None, 5, [1, 2, 4, 5]),
+        (None, 40, [1, 2, 4, 8, 16, 32, 40]),
+        ((8, 2, 2, 64), 16, [2, 8]),
+        ((), 16, []),
+    ],
+)
+def test_capture_sizes(asked: tuple[int, ...] | None, limit: int, sizes: list[int]) -> None:
+    assert capture_sizes(asked, limit) == sizes
+
+
+def test_capture_sizes_of_a_large_server() -> None:
+    sizes = capture_sizes(None, 2048)
+    assert (sizes[:6], sizes[-2:], len(sizes)) == ([1, 2, 4, 8, 16, 32], [496, 512], 36)
+
+
+@pytest.fixture
+def inputs() -> InputBatch:
+    """Slots 0 to 3; 1 and 3 hold sequences."""
+    made = InputBatch(4, 8, 4, SamplingState(4, 50, (), _CPU), _CPU)
+    sampling = SamplingParams(temperature=0.0)
+    admissions = [SlotAdmission(3, [1] * 6, 6, [5, 2], sampling, 0), SlotAdmission(1, [1], 1, [7], sampling, 0)]
+    made.apply(batch([], [], admissions))
+    made.last_tokens[:] = torch.tensor([10, 11, 12, 13, 14])
+    return made
+
+
+def batch(
+    slots: list[int], contexts: list[int], admissions: list[SlotAdmission] | None = None, lens: list[int] | None = None
+) -> ScheduledBatch:
+    """A batch of decodes."""
+    ints = [np.array(x, dtype=np.int32) for x in (slots, lens or [1] * len(slots), contexts)]
+    none = np.empty(0, dtype=np.int32)
+    return ScheduledBatch(
+        0, *ints, np.ones(len(slots), dtype=np.bool_), len(slots), none, none.reshape(0, 3), admissions or []
+    )
+
+
+def test_a_step_made_on_the_device_is_the_one_made_on_the_host(inputs: InputBatch) -> None:
+    wanted = inputs.inputs(batch([3, 1], [6, 1]))
+    found = inputs.decode_rows(torch.tensor([3, 1]), torch.tensor([6, 1]))
+    for name in ("token_ids", "positions", "slot_mapping"):
+        assert torch.equal(getattr(found, name), getattr(wanted, name)), name
+    assert found.slot_mapping.tolist() == [2 * 4 + 2, 7 * 4 + 1]
+    assert torch.equal(found.block_tables[:, :2], wanted.block_tables)
+    assert (found.num_tokens, found.num_decodes, found.num_decode_tokens) == (2, 2, 2)
+
+
+def test_padding_has_no_keys_and_writes_nothing(inputs: InputBatch) -> None:
+    graphs = object.__new__(DecodeGraphs)
+    graphs._inputs = inputs
+    rows = graphs._padded(np.array([3]), np.array([6]), 4)
+    assert rows.tolist() == [[3, 4, 4, 4], [6, -1, -1, -1]]
+    step = inputs.decode_rows(*torch.from_numpy(rows))
+    assert step.slot_mapping.tolist() == [10, -1, -1, -1]
+    assert step.positions.tolist() == [6, -1, -1, -1]
+
+
+def test_what_a_graph_can_run() -> None:
+    graphs = object.__new__(DecodeGraphs)
+    graphs._sizes = [1, 4]
+    assert graphs.fits(batch([1, 2, 3, 0], [5] * 4))
+    assert [graphs.size(batch([0] * n, [5] * n)) for n in (1, 2, 4)] == [1, 4, 4]
+    assert not graphs.fits(batch([1, 2, 3, 0, 4], [5] * 5))
+    assert not graphs.fits(batch([], []))
+    assert not graphs.fits(batch([1], [5], lens=[2]))
+    prefill = batch([1, 2], [5, 0])
+    assert not graphs.fits(
+        ScheduledBatch(
+            0, prefill.slots, prefill.query_lens, prefill.context_lens, prefill.samples, 1, np.ones(1, np.int32),
+            prefill.new_blocks,
+        )
+    )  # fmt: skip
+
+
+def test_out_of_memory_says_what_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1 << 30, 8 << 30))
+    with (
+        pytest.raises(MemoryError, match=r"while loading \(1\.0 of 8\.0 GiB free\): choose less"),
+        explain_out_of_memory("loading", "choose less"),
+    ):
+        raise torch.OutOfMemoryError("CUDA out of memory")
