@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PARTS = ("scheduler", "wire", "frontend", "engine")
+PARTS = ("scheduler", "wire", "frontend", "engine", "structured")
 EXTRA_PARTS = ("start", "gpu")
 
 

@@ -6,21 +6,31 @@ order and filters are thresholds on the logits, so that neither the batch nor a 
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 # A full sort of the vocabulary costs more than the model's step on a CPU; the nucleus is nearly always this small.
 _HEAD = 1024
 
 
-# The bits of every byte, lowest first.
-_BITS = (torch.arange(256).unsqueeze(1) >> torch.arange(8)) & 1 > 0
+# 1 where a byte has a 0, lowest bit first.
+_ZEROS = (torch.arange(256).unsqueeze(1) >> torch.arange(8)) & 1 == 0
 
 
 def mask_logits(logits: torch.Tensor, rows: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
     """Of `rows` [M] of logits [B, V], in place: -inf where masks [M, ceil(V/32)] int32 have a 0."""
-    allowed = _BITS.to(masks.device)[masks.view(torch.uint8).to(torch.int64)].flatten(1)
-    chosen = logits[rows].masked_fill_(~allowed[:, : logits.shape[1]], float("-inf"))
-    return logits.index_copy_(0, rows, chosen)
+    forbidden = _zeros_of(masks, logits.shape[1])
+    if len(rows) == logits.shape[0]:
+        return logits.masked_fill_(forbidden[rows.argsort()], float("-inf"))
+    return logits.index_copy_(0, rows, logits[rows].masked_fill_(forbidden, float("-inf")))
+
+
+def _zeros_of(masks: torch.Tensor, vocab: int) -> torch.Tensor:
+    """[M, V] bool: where the bits are 0."""
+    if masks.device.type == "cpu":
+        packed = np.invert(masks.numpy()).view(np.uint8)
+        return torch.from_numpy(np.unpackbits(packed, axis=1, count=vocab, bitorder="little").view(np.bool_))
+    return _ZEROS.to(masks.device)[masks.view(torch.uint8).to(torch.int64)].flatten(1)[:, :vocab]
 
 
 def greedy_sample(logits: torch.Tensor) -> torch.Tensor:
