@@ -35,14 +35,15 @@ UNICODE = ("é", "日本", "🎈", "👩\u200d🚀", "\u200b", "ﷺ", "\u2028", 
 LOOKALIKES = ("0042", "true", "null", "None", "True", "1.0", "-3", "[1, 2]", '{"a": 1}', "007")
 
 
-def texts(literals: Iterable[str], forbidden: Sequence[str], max_fragments: int = 6) -> st.SearchStrategy[str]:
+@lru_cache
+def texts(literals: tuple[str, ...], forbidden: tuple[str, ...]) -> st.SearchStrategy[str]:
     """Texts that may hold any of `literals`, whole or half-written, but none of `forbidden`."""
     whole = [literal for literal in literals if not any(word in literal for word in forbidden)]
     fragments = [*PLAIN, *PLAIN, *CODE, *UNICODE, *LOOKALIKES, *whole]
     fragment = st.one_of(
         st.sampled_from(fragments), st.sampled_from(half_written([*literals, *forbidden]) or PLAIN), st.text(max_size=4)
     )
-    return st.lists(fragment, max_size=max_fragments).map("".join).map(lambda text: without(text, forbidden))
+    return st.lists(fragment, max_size=6).map("".join).map(lambda text: without(text, forbidden))
 
 
 def half_written(markers: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ strategy that the caller gives, since a format decides what a string may hold. K
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -60,6 +61,7 @@ class DrawnTool:
         return {"type": "function", "function": {"name": self.name, "parameters": parameters}}
 
 
+@lru_cache
 def drawn_tools() -> st.SearchStrategy[tuple[DrawnTool, ...]]:
     """One to three tools of different names, with up to four parameters of any of the schemas."""
     parameters = st.dictionaries(st.sampled_from((*KEYS, *ODD_KEYS)), st.sampled_from(SCHEMAS), max_size=4)
