@@ -44,6 +44,12 @@ class Outcome:
     answers: dict[int, Any] = field(repr=False)
 
 
+def note(outcome: Outcome) -> Outcome:
+    """The outcome, told at once on stderr: a whole run takes minutes."""
+    print(row(outcome), file=sys.stderr, flush=True)
+    return outcome
+
+
 def evaluate(task: str, label: str, model: Any, model_args: str | None = None, **options: Any) -> Outcome:
     """One run of lm-eval."""
     found = simple_evaluate(
@@ -60,7 +66,7 @@ def evaluate(task: str, label: str, model: Any, model_args: str | None = None, *
         if isinstance(value, float) and "_stderr" not in name
     }
     answers = {sample["doc_id"]: sample["resps"] for sample in found["samples"][task]}
-    return Outcome(task, label, metrics, answers)
+    return note(Outcome(task, label, metrics, answers))
 
 
 def run_served(address: str) -> list[Outcome]:
@@ -83,12 +89,9 @@ def run_offline(dtype: str) -> list[Outcome]:
     """The same tasks by the engine in this process."""
     model = OfflineLM(MODEL, dtype=dtype)
     try:
-        outcomes = [evaluate(task, "LLMEngine", model) for task in ("atom_answers", "atom_choices")]
-        with instead_of_gsm8k(DATA):
-            outcomes.append(evaluate("gsm8k", "LLMEngine", model, num_fewshot=5))
+        return [evaluate(task, "LLMEngine", model) for task in ("atom_answers", "atom_choices")]
     finally:
         model.engine.close()
-    return outcomes
 
 
 def run_references(dtype: str) -> list[Outcome]:
@@ -99,7 +102,7 @@ def run_references(dtype: str) -> list[Outcome]:
     answers = {index: [[text]] for index, text in enumerate(texts)}
     args = f"pretrained={resolve(MODEL).path},dtype={dtype}"
     return [
-        Outcome("atom_answers", "the training code", {"exact_match": score}, answers),
+        note(Outcome("atom_answers", "the training code", {"exact_match": score}, answers)),
         evaluate("atom_choices", "transformers (hf)", "hf", args, batch_size=16, device="cpu"),
     ]
 
@@ -125,6 +128,12 @@ def differences(outcomes: list[Outcome]) -> list[str]:
     return findings
 
 
+def row(outcome: Outcome) -> str:
+    """A line of the table."""
+    scores = ", ".join(f"{metric} {100 * value:.2f}" for metric, value in outcome.scores.items())
+    return f"{outcome.task:<20}{outcome.model:<46}{len(outcome.answers):>4} cases  {scores}"
+
+
 def main() -> None:
     """Run, print, compare."""
     parser = argparse.ArgumentParser(prog="python -m tools.eval", description=__doc__)
@@ -133,12 +142,10 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, help="write scores and answers as JSON")
     options = parser.parse_args()
-    outcomes = run_offline(options.dtype) + run_references(options.dtype)
+    outcomes = run_references(options.dtype) + run_offline(options.dtype)
     with serve(MODEL, ["--dtype", options.dtype]) as address:
         outcomes += run_served(address)
-    for outcome in sorted(outcomes, key=lambda each: each.task):
-        scores = ", ".join(f"{metric} {100 * value:.2f}" for metric, value in outcome.scores.items())
-        print(f"{outcome.task:<20}{outcome.model:<46}{len(outcome.answers):>4} cases  {scores}")
+    print("\n".join(row(outcome) for outcome in sorted(outcomes, key=lambda each: each.task)))
     if options.out:
         options.out.write_text(json.dumps([asdict(outcome) for outcome in outcomes]) + "\n", encoding="utf-8")
     findings = differences(outcomes)
