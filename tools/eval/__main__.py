@@ -1,6 +1,6 @@
 """The shipped model's score by every way to it, which must be one number: `python -m tools.eval` (`make eval`).
 
-Owns: which models run which tasks, the comparison, the table; the exit status is 1 where numbers differ.
+Owns: which models run which tasks; the exit status is 1 where numbers differ that must be equal (comparison.py).
 Does not know: how the data is made (cases.py), how lm-eval scores. Needs the `bench` extra.
 """
 
@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from lm_eval.tasks import TaskManager
 
 from atom.builtin_model import resolve
 from tools.eval.cases import DATA
+from tools.eval.comparison import Outcome, differences, row
 from tools.eval.offline import OfflineLM
 from tools.eval.reference import reference_texts
 from tools.eval.server import serve
@@ -30,18 +31,6 @@ from tools.eval.stand_in import instead_of_gsm8k
 TASKS = Path(__file__).parent / "tasks"
 MODEL = "atom-tiny"
 _CLIENT = "num_concurrent=64,max_retries=3"
-MAX_DIFFERENCE = 0.001
-"""Of a multiple-choice score against transformers' own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One task by one model. `scores` by metric; `answers`: what each case was answered, by its number."""
-
-    task: str
-    model: str
-    scores: dict[str, float]
-    answers: dict[int, Any] = field(repr=False)
 
 
 def note(outcome: Outcome) -> Outcome:
@@ -60,10 +49,10 @@ def evaluate(task: str, label: str, model: Any, model_args: str | None = None, *
         bootstrap_iters=0,
         **options,
     )
-    metrics = {
+    metrics: dict[str, float] = {  # keys are "metric,filter"
         name.removesuffix(",none"): value
         for name, value in found["results"][task].items()
-        if isinstance(value, float) and "_stderr" not in name
+        if "," in name and "_stderr" not in name
     }
     answers = {sample["doc_id"]: sample["resps"] for sample in found["samples"][task]}
     return note(Outcome(task, label, metrics, answers))
@@ -105,33 +94,6 @@ def run_references(dtype: str) -> list[Outcome]:
         note(Outcome("atom_answers", "the training code", {"exact_match": score}, answers)),
         evaluate("atom_choices", "transformers (hf)", "hf", args, batch_size=16, device="cpu"),
     ]
-
-
-def differences(outcomes: list[Outcome]) -> list[str]:
-    """Where numbers that must be equal are not: scores and answers of a task, asked as text or as chat."""
-    findings = []
-    groups: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        groups.setdefault(outcome.task.removesuffix("_chat"), []).append(outcome)
-    for task, (first, *others) in groups.items():
-        allowed = MAX_DIFFERENCE if task == "atom_choices" else 0.0
-        for other in others:
-            for metric, value in other.scores.items():
-                if abs(value - first.scores[metric]) > allowed:
-                    findings.append(
-                        f"{task}, {metric}: {first.scores[metric]:.4f} by {first.model}, {value:.4f} by {other.model}"
-                    )
-            if task != "atom_choices" and (cases := [n for n in first.answers if first.answers[n] != other.answers[n]]):
-                findings.append(
-                    f"{task}: {first.model} and {other.model} answer {len(cases)} cases differently: {cases[:8]}"
-                )
-    return findings
-
-
-def row(outcome: Outcome) -> str:
-    """A line of the table."""
-    scores = ", ".join(f"{metric} {100 * value:.2f}" for metric, value in outcome.scores.items())
-    return f"{outcome.task:<20}{outcome.model:<46}{len(outcome.answers):>4} cases  {scores}"
 
 
 def main() -> None:
