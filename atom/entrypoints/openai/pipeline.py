@@ -66,6 +66,7 @@ class TextStages:
             dialect,
             begins_inside,
             is_in_call=lambda: self._reader.is_in_region,
+            on_open=self._begin_thought,
             new_watch=(lambda: CallWatch(ToolCallReader(_watching_spec(spec), tools)))
             if ends_at_call and spec and tools
             else None,
@@ -111,8 +112,12 @@ class TextStages:
         if not is_thought:
             self._answer(self._reader.feed(text))
         elif self._stops.matched is None:
-            self._release_stops()
             self._events.append(ReasoningDelta(text))
+
+    def _begin_thought(self) -> None:
+        """Text before a thought does not touch the text behind it: neither a marker nor a stop string spans the two."""
+        self._answer(self._reader.release_held())
+        self._release_stops()
 
     def _answer(self, read: list[Event]) -> None:
         if not self._has_stops:
@@ -131,7 +136,7 @@ class TextStages:
             self._events.append(event)
 
     def _release_stops(self) -> None:
-        """Text before a call or a thought is not adjacent to the text behind it: no stop string spans the two."""
+        """Text before a call or a thought is not adjacent to the text behind it."""
         if self._has_stops:
             self._content(self._stops.finish())
 

@@ -34,15 +34,18 @@ class ReasoningChannel:
         begins_inside: bool = False,
         *,
         is_in_call: Callable[[], bool] = lambda: False,
+        on_open: Callable[[], None] = lambda: None,
         new_watch: Callable[[], CallWatch] | None = None,
     ) -> None:
         """`dialect`: None, or one that its format reads, passes everything on as content.
 
-        is_in_call: whether the content emitted so far ends inside a tool call. new_watch: makes what lets a declared
+        is_in_call: whether the content emitted so far ends inside a tool call. on_open: called where the channel opens,
+        behind the content before it. new_watch: makes what lets a declared
         call end the channel; None leaves that to the end marker alone.
         """
         self._dialect = None if dialect is None or dialect.in_format else dialect
         self._is_in_call = is_in_call
+        self._on_open = on_open
         self._new_watch = new_watch
         self._watch: CallWatch | None = None
         self._at_beginning = True
@@ -118,6 +121,8 @@ class ReasoningChannel:
                 continue
             self.is_open = not self.is_open
             self._at_beginning = False
+            if self.is_open:
+                self._on_open()
             if stops:
                 return buffer[position:]
 

@@ -131,6 +131,18 @@ class TestReasoningEndsAtCall:
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 10**9])
+def test_no_marker_spans_a_thought(size: int) -> None:
+    events = run(stages(), f"a <tool_<think>hm</think>call> b{OSLO}", size)
+    assert (content(events), reasoning(events), len(calls(events))) == ("a <tool_call> b", "hm", 1)
+
+
+def test_a_thought_settles_the_text_before_it() -> None:
+    made = stages()
+    assert content(made.feed("a <")) == "a "
+    assert content(made.feed("<think>")) == "<"
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 10**9])
 def test_markers_in_an_argument_are_data(size: int) -> None:
     value = "a <think>b</think> c"
     events = run(stages(), f"{CALL.format(value)}ok<think>x</think>y", size)

@@ -59,6 +59,10 @@ class ToolCallReader:
             return [ContentDelta(text)] if text else []
         return self._reader.feed(text)
 
+    def release_held(self) -> list[Event]:
+        """A thought follows, so that the text behind it does not touch the text so far: no marker spans the two."""
+        return self._reader.release_held() if isinstance(self._reader, _TextReader) else []
+
     def finish(self) -> list[Event]:
         """The text has ended: everything that was held."""
         return self._reader.finish() if self._reader else []
@@ -121,6 +125,13 @@ class _TextReader:
                 return self._unmarked(text)
         self._read(text, at_end=False)
         return self.output.take()
+
+    def release_held(self) -> list[Event]:
+        """Outside regions, what was held as the beginning of a marker is text."""
+        if self._region is not None or not self._held:
+            return []
+        text, self._held = self._held, ""
+        return [ContentDelta(text)]
 
     def finish(self) -> list[Event]:
         """The text has ended."""
