@@ -13,7 +13,6 @@ import yaml
 from atom.builtin_model import resolve
 from atom.entrypoints.openai.chat_encoders import load_chat_encoder
 from tools.eval.cases import DATA, FILES, text
-from tools.eval.stand_in import write_stand_in
 
 TASKS = Path(DATA).parent / "tasks"
 ROOT = DATA.parents[2]
@@ -76,8 +75,11 @@ def test_lm_eval_loads_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_stand_in_is_found_in_place_of_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets")
-    write_stand_in(tmp_path, DATA)
-    monkeypatch.chdir(tmp_path)
-    found = datasets.load_dataset("openai/gsm8k", "main", cache_dir=str(tmp_path / "cache"))
+    from tools.eval.stand_in import instead_of_gsm8k
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    with instead_of_gsm8k(DATA):
+        found = datasets.load_dataset("openai/gsm8k", "main")
+    assert not list(tmp_path.iterdir())  # it goes into no cache that outlives it
     assert found["test"].to_list() == rows("problems_test.jsonl")
     assert found["train"].num_rows == 40

@@ -24,7 +24,7 @@ _ANSWERS = {"sums": 80, "small sums": 20, "capital": 20, "count": 20, "listing":
 _NUM_BEYOND = 20
 _NUM_CHOICES = 4
 _NUM_CHOICE_CASES = 200
-_NUM_PROBLEMS = {"train": 40, "test": 72}
+_NUM_PROBLEMS = {"train": 40, "test": 100}
 
 Row = dict[str, object]
 

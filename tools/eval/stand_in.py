@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import datasets
+
 _CARD = """---
 configs:
 - config_name: main
@@ -35,8 +37,16 @@ def write_stand_in(root: Path, data: Path) -> None:
 
 @contextlib.contextmanager
 def instead_of_gsm8k(data: Path) -> Iterator[None]:
-    """Inside, the working directory is one where `openai/gsm8k` is the stand-in."""
+    """Inside, the working directory is one where `openai/gsm8k` is the stand-in.
+
+    So is the cache of the datasets library: it goes by name, and the stand-in must never be taken for gsm8k later.
+    """
+    usual = datasets.config.HF_DATASETS_CACHE
     with tempfile.TemporaryDirectory() as name:
         write_stand_in(Path(name), data)
-        with contextlib.chdir(name):
-            yield
+        datasets.config.HF_DATASETS_CACHE = Path(name) / "cache"
+        try:
+            with contextlib.chdir(name):
+                yield
+        finally:
+            datasets.config.HF_DATASETS_CACHE = usual
