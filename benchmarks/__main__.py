@@ -1,7 +1,7 @@
 """`python -m benchmarks PART...`: runs the project's benchmarks and prints one table.
 
-A part is a module of this package with `run() -> list[dict]`, each row holding name, value, unit and, where there is one,
-bar (the figure to reach). Figures on a shared machine are ratios within one run; `docs/performance.md` keeps them.
+A part is a module of this package with `run() -> list[dict]`, each row holding name, value, unit and, where there is
+one, bar (the figure to reach). Figures on a shared machine are ratios within one run; `docs/performance.md` keeps them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def machine() -> str:
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        lines = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        names = [line.split(":", 1)[1].strip() for line in lines]
         model = f"{len(names)} x {names[0]}" if names else model
     return f"{model}, Python {platform.python_version()}"
 

@@ -6,33 +6,14 @@ over the thoughts, and only what it lets go is thought for sure. Knows nothing o
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from atom.entrypoints.openai.events import ContentDelta, Event, ToolCallStart
-
-
-class Reader(Protocol):
-    """What reads an answer's text for calls: a ToolCallReader, or a stand-in for models without a format."""
-
-    @property
-    def num_undeclared(self) -> int:
-        """Complete calls that named no declared tool."""
-
-    @property
-    def is_in_region(self) -> bool:
-        """Whether the text so far ends inside a call that is not complete."""
-
-    def feed(self, text: str) -> list[Event]:
-        """Events that this text settles."""
-
-    def finish(self) -> list[Event]:
-        """Events that the end of the text settles."""
+from atom.entrypoints.openai.tool_parser.stream import ToolCallReader
 
 
 class CallWatch:
     """The watch over one open channel. `reader` must let text go verbatim and in order up to its first call."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: ToolCallReader) -> None:
         self._reader = reader
         self._parts: list[str] = []
 

@@ -10,11 +10,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
+    """Text of the reasoning channel, as it was written."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ContentDelta:
+    """Text of the answer, as it was written."""
+
     text: str
 
 
@@ -37,6 +41,8 @@ class ToolCallArguments:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallEnd:
+    """All of the call's arguments have been sent."""
+
     index: int
 
 

@@ -15,28 +15,13 @@ from itertools import groupby
 from atom_spec.dialects import ReasoningDialect
 from atom_spec.formats import FormatSpec
 
-from atom.entrypoints.openai.call_watch import CallWatch, Reader
+from atom.entrypoints.openai.call_watch import CallWatch
 from atom.entrypoints.openai.events import ContentDelta, Event, ReasoningDelta, ToolCallStart
 from atom.entrypoints.openai.reasoning import ReasoningChannel
 from atom.entrypoints.openai.tool_parser.stream import Tool, ToolCallReader, new_call_id
 from atom.text.detokenizer import Detokenizer
 from atom.text.stop_strings import StopStrings
 from atom.tokenizer import Tokenizer
-
-
-class PassThrough:
-    """The reader of a model without a tool-call format."""
-
-    num_undeclared = 0
-    is_in_region = False
-
-    def feed(self, text: str) -> list[Event]:
-        """The text as content."""
-        return [ContentDelta(text)] if text else []
-
-    def finish(self) -> list[Event]:
-        """Nothing is held."""
-        return []
 
 
 class TextStages:
@@ -221,9 +206,7 @@ def _reader(
     parallel: bool,
     num_earlier_calls: int,
     id_factory: Callable[[], str] | None,
-) -> Reader:
-    if spec is None:
-        return PassThrough()
+) -> ToolCallReader:
     return ToolCallReader(
         spec,
         tools,
