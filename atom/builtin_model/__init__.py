@@ -1,6 +1,7 @@
 """The small model that ships with ATOM: where its files are, and which wire format it is to speak.
 
-Owns: the names `atom-tiny` and `atom-tiny@FORMAT` and the paths behind them. Does not know: how models are loaded or templates rendered.
+Owns: the names `atom-tiny` and `atom-tiny@FORMAT` and the paths behind them. Does not know: how models are loaded or
+templates rendered.
 Imports nothing but the standard library, so that every layer may ask it.
 """
 
@@ -19,7 +20,7 @@ _ROOT = Path(__file__).resolve().parent
 
 @dataclass(frozen=True, slots=True)
 class BuiltinModel:
-    """`path`: a Hugging Face folder. `chat_template`: the Jinja file of `format`, which goes before the folder's own template."""
+    """`path`: a Hugging Face folder. `chat_template`: the Jinja file of `format`, used instead of the folder's own."""
 
     path: Path
     chat_template: Path

@@ -29,8 +29,8 @@ TOOL_SKILLS = (*ARGUMENT_SKILLS, "family", "two calls", "second request", "follo
 PLAIN_SKILLS = tuple(plain.SKILLS)
 
 # Shares of what the first request with tools is about.
-_TOOL_SHARES = {"string": 10, "number": 5, "boolean": 5, "enum": 5, "list": 8, "nested": 5, "zero": 4, "mixed": 15, "family": 31,
-                "two calls": 8, "no tool": 4, "tools, plain request": 4}  # fmt: skip
+_TOOL_SHARES = {"string": 10, "number": 5, "boolean": 5, "enum": 5, "list": 8, "nested": 5, "zero": 4, "mixed": 15,
+                "family": 31, "two calls": 8, "no tool": 4, "tools, plain request": 4}  # fmt: skip
 _DRAW, _WEIGHTS = tuple(_TOOL_SHARES), tuple(_TOOL_SHARES.values())
 _LATER = ("family",) * 17 + ("two calls",) * 2 + ("tools, plain request",) * 2 + ("no tool",) + ("follow-up",) * 3
 _BASE_SKILLS = {"second request": "mixed", "follow-up": "family", "result": "family", "long prompt": "family"}

@@ -57,9 +57,9 @@ class Score:
 
 
 def make_dialogues(
-    num_cases: int, thinking: bool, formats: tuple[str, ...], seed: str = "evaluation"
+    num_cases: int, thinking: bool, formats: tuple[str, ...], seed: str = "evaluation", with_suite: bool = True
 ) -> list[Dialogue]:
-    """The same held-out dialogues for every format."""
+    """The same held-out dialogues for every format; `with_suite` adds the suite of unseen tools."""
     dialogues = []
     for format_name in formats:
         for skill in (*TOOL_SKILLS, *PLAIN_SKILLS):
@@ -68,7 +68,7 @@ def make_dialogues(
                 skill_dialogue(words, skill, format_name, thinking)
                 for _ in range(min(num_cases, 50) if skill in _CLOSED_SKILLS else num_cases)
             ]
-        for num_tools in (1, 3):
+        for num_tools in (1, 3) if with_suite else ():
             dialogues += suite_dialogues(format_name, thinking, num_tools)
     return dialogues
 
@@ -83,7 +83,7 @@ def make_case(dialogue: Dialogue, encoder: FastEncoder) -> Case:
 
 
 def is_exact(case: Case, answer: str) -> tuple[bool, bool, bool, bool]:
-    """(exact, right tools, valid markup, ended). Exact: the right tools with equal arguments or the exact content, valid and ended."""
+    """(exact, right tools, valid markup, ended); exact: equal calls, or the same content, valid and ended."""
     dialogue = case.dialogue
     properties: Properties = {
         tool["function"]["name"]: tool["function"].get("parameters", {}).get("properties", {})
@@ -111,7 +111,11 @@ def _equal(got: Any, want: Any) -> bool:
 
 
 def run(
-    model: TinyModel, tokenizer: Tokenizer, dialogues: list[Dialogue], batch_size: int
+    model: TinyModel,
+    tokenizer: Tokenizer,
+    dialogues: list[Dialogue],
+    batch_size: int,
+    max_answer_tokens: int = MAX_ANSWER_TOKENS,
 ) -> dict[tuple[str, bool, str], Score]:
     """Answers and scores all dialogues, longest prompts together."""
     encoder = FastEncoder(tokenizer)
@@ -119,7 +123,7 @@ def run(
     cases.sort(key=lambda case: (len(case.expected) // 200, len(case.prompt)))
     scores: dict[tuple[str, bool, str], Score] = {}
     for batch in _batches(cases, batch_size):
-        limit = min(MAX_ANSWER_TOKENS, 48 + max(len(case.expected) for case in batch) * 3 // 4)
+        limit = min(max_answer_tokens, 48 + max(len(case.expected) for case in batch) * 3 // 4)
         for case, ids in zip(batch, generate(model, [case.prompt for case in batch], END_IDS, limit), strict=True):
             answer = tokenizer.decode(ids, skip_special_tokens=False)
             key = (case.dialogue.format_name, case.dialogue.thinking, case.dialogue.skill)
@@ -195,7 +199,7 @@ def print_table(summary: dict[str, Any]) -> None:
         print(f"{row:<34}" + "".join(f"{cells.get(name, float('nan')):>9.1f}" for name in FORMAT_NAMES), flush=True)
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
@@ -203,16 +207,18 @@ def main() -> None:
     parser.add_argument("--thinking", choices=("off", "on", "both"), default="both")
     parser.add_argument("--formats", default=",".join(FORMAT_NAMES))
     parser.add_argument("--batch-size", type=int, default=1024)
+    parser.add_argument("--max-answer-tokens", type=int, default=MAX_ANSWER_TOKENS)
+    parser.add_argument("--no-suite", action="store_true", help="leave out the suite of unseen tools")
     parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     started = time.time()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = load_model(args.model, torch.bfloat16 if device == "cuda" else torch.float32).to(device)
     tokenizer = Tokenizer.from_file(str(args.model / "tokenizer.json"))
     scores: dict[tuple[str, bool, str], Score] = {}
     for thinking in {"off": (False,), "on": (True,), "both": (False, True)}[args.thinking]:
-        dialogues = make_dialogues(args.cases, thinking, tuple(args.formats.split(",")))
-        scores |= run(model, tokenizer, dialogues, args.batch_size)
+        dialogues = make_dialogues(args.cases, thinking, tuple(args.formats.split(",")), with_suite=not args.no_suite)
+        scores |= run(model, tokenizer, dialogues, args.batch_size, args.max_answer_tokens)
         print(
             f"{len(dialogues)} cases with thinking {'on' if thinking else 'off'}, {time.time() - started:.0f} s",
             flush=True,

@@ -1,6 +1,7 @@
 """Realistic tools made of the families, and requests for them.
 
-Owns: names, parameters and wordings of family tools. Does not know: the table grammar (family_tables.py), dialogues, formats.
+Owns: names, parameters and wordings of family tools. Does not know: the table grammar (family_tables.py), dialogues,
+formats.
 """
 
 from __future__ import annotations

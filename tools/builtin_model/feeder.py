@@ -1,7 +1,8 @@
 """Worker processes that generate, encode and pack training documents into batches of a fixed size.
 
 Owns: packing, and the hand-over through files in shared memory. Does not know: the model.
-A batch is one int32 row: N + 1 tokens (bit 15 set where the token is trained), then M + 1 document starts, padded with N.
+A batch is one int32 row: N + 1 tokens (bit 15 set where the token is trained), then M + 2 document starts, padded
+with N.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ Array = npt.NDArray[np.int32]
 
 
 def max_documents(batch_tokens: int) -> int:
-    """Upper bound of documents in a batch; a batch that reaches it is padded. Flash attention launches a block for every possible one."""
+    """Upper bound M of documents in a batch; a batch that reaches it is padded.
+
+    Flash attention launches blocks for every possible one, so it is not generous.
+    """
     return max(batch_tokens // 192, 32)
 
 
@@ -62,7 +66,7 @@ def packed_rows(documents: Iterator[Array], batch_tokens: int) -> Iterator[Array
 
 
 def pack(documents: list[Array], batch_tokens: int) -> Array:
-    """One row of the documents, which are cut at the end of the batch. Unused room is one untrained document of zeros."""
+    """One row of the documents, cut at the end of the batch. Unused room is an untrained document of zeros."""
     limit = max_documents(batch_tokens)
     tokens = np.zeros(batch_tokens + 1, np.int32)
     stream = np.concatenate(documents)[: batch_tokens + 1]
@@ -93,14 +97,14 @@ def work(worker: str, tokenizer_path: str, folder: str, batch_tokens: int) -> No
 
 
 class Feeder:
-    """Batches from `num_workers` processes, each row used once. Close it, or its processes run until the parent ends."""
+    """Batches from `num_workers` processes, each row used once. Unclosed, its processes run until the parent ends."""
 
     def __init__(self, tokenizer_path: Path, batch_tokens: int, num_workers: int, seed: int = 0) -> None:
         base = "/dev/shm" if os.path.isdir("/dev/shm") else None
         self._folder = tempfile.mkdtemp(prefix="atom-tiny-", dir=base)
         command = [sys.executable, "-m", "tools.builtin_model.feeder"]
         arguments = [str(tokenizer_path), self._folder, str(batch_tokens)]
-        # Plain programs rather than multiprocessing's: those would import torch, which the trainer's main module needs, 14 times.
+        # Plain programs: multiprocessing's would import the trainer's main module, and torch with it, 14 times.
         self._workers = [subprocess.Popen([*command, f"{seed}-{i:02}", *arguments]) for i in range(num_workers)]
         self._rows: queue.Queue[Array] = queue.Queue(32)
         self._closed = threading.Event()

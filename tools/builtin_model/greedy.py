@@ -57,7 +57,7 @@ def _argmax(model: TinyModel, x: Tensor) -> Tensor:
 
 
 def _prefill(model: TinyModel, ids: Tensor, keys: list[Tensor], values: list[Tensor]) -> Tensor:
-    """Fills the cache with the prompts; padding stands behind them, so a plain causal mask is right. Returns [B, T, D]."""
+    """Fills the cache; padding stands behind the prompts, so a plain causal mask is right. Returns [B, T, D]."""
     longest = ids.shape[1]
     repeat = model.shape.heads // model.shape.kv_heads
     x = model.embedding(ids)

@@ -39,6 +39,7 @@ class Shape:
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x scaled to root mean square 1 over the last dimension, times the weight."""
     return F.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), eps)
 
 
@@ -70,6 +71,7 @@ class Block(nn.Module):
         )
 
     def qkv(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """q [.., H, E], k and v [.., K, E] of x [.., D]; q and k normalised and rotated."""
         shape, lead = self.shape, x.shape[:-1]
         y = rms_norm(x, self.input_norm, shape.eps)
         q = rms_norm(self.q(y).view(*lead, shape.heads, shape.head_dim), self.q_norm, shape.eps)
@@ -77,10 +79,12 @@ class Block(nn.Module):
         return rotate(q, cos, sin), rotate(k, cos, sin), self.v(y).view(*lead, shape.kv_heads, shape.head_dim)
 
     def mlp(self, x: Tensor) -> Tensor:
+        """x plus the gated feed-forward."""
         y = rms_norm(x, self.post_norm, self.shape.eps)
         return x + self.down(F.silu(self.gate(y)) * self.up(y))
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attention: Attention) -> Tensor:
+        """One layer over a packed batch x [N, D]."""
         return self.mlp(x + self.o(attention(*self.qkv(x, cos, sin)).flatten(-2)))
 
 
@@ -122,12 +126,15 @@ class TinyModel(nn.Module):
         return x
 
     def num_parameters(self) -> int:
+        """Every parameter once; the head shares the embedding's."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
 _LAYER_NAMES = {
-    "input_layernorm": "input_norm", "post_attention_layernorm": "post_norm", "self_attn.q_norm": "q_norm", "self_attn.k_norm": "k_norm",
-    "self_attn.q_proj": "q.weight", "self_attn.k_proj": "k.weight", "self_attn.v_proj": "v.weight", "self_attn.o_proj": "o.weight",
+    "input_layernorm": "input_norm", "post_attention_layernorm": "post_norm",
+    "self_attn.q_norm": "q_norm", "self_attn.k_norm": "k_norm",
+    "self_attn.q_proj": "q.weight", "self_attn.k_proj": "k.weight",
+    "self_attn.v_proj": "v.weight", "self_attn.o_proj": "o.weight",
     "mlp.gate_proj": "gate.weight", "mlp.up_proj": "up.weight", "mlp.down_proj": "down.weight",
 }  # fmt: skip
 

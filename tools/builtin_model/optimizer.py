@@ -1,6 +1,6 @@
-"""Muon for the matrices, AdamW for the embedding and the norms, with learning rates in tensors so that a CUDA graph can hold a step.
+"""Muon for the matrices, AdamW for the embedding and the norms.
 
-Owns: one update. Does not know: the schedule or the loss.
+Owns: one update; learning rates are tensors, so that a CUDA graph can hold it. Does not know: the schedule or the loss.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Optimizer:
         )
 
     def set_scale(self, scale: float) -> None:
+        """The share of the full learning rates from now on."""
         self._muon_lr.fill_(self._rates[0] * scale)
         self._adam_lr.fill_(self._rates[1] * scale)
         if not self._adam_lr.is_cuda:
@@ -67,6 +68,7 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self) -> None:
+        """One update from the gradients."""
         torch.nn.utils.clip_grad_norm_(self._rest, 1.0)
         self._adam.step()
         for shape, group in self._groups.items():
@@ -79,6 +81,7 @@ class Optimizer:
             torch._foreach_add_(group, list(update.unbind(0)))
 
     def zero_grad(self) -> None:
+        """Forgets the gradients."""
         for parameters in (self._rest, *self._groups.values()):
             for parameter in parameters:
                 parameter.grad = None

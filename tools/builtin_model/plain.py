@@ -245,8 +245,9 @@ def story(words: Words) -> Exchange:
         else "lost a golden bell and began to look for it"
     )
     body = (
-        f"Once upon a time there was a {_ADJECTIVES[kind % 5]} {animal} named {name}. {name} lived {_PLACES[kind % 5]}. "
-        f"One day {name} {event}. {_MIDDLES[kind % 5]}In the end {name} was happy and went home. The end."
+        f"Once upon a time there was a {_ADJECTIVES[kind % 5]} {animal} named {name}. "
+        f"{name} lived {_PLACES[kind % 5]}. One day {name} {event}. {_MIDDLES[kind % 5]}"
+        f"In the end {name} was happy and went home. The end."
     )
     return question, "I tell a tiny story.", body
 
@@ -281,8 +282,8 @@ SKILLS: dict[str, Callable[[Words], Exchange]] = {
     "json": as_json,
     "chinese": chinese,
 }
-_SHARES = {"greet": 2, "who": 2, "sums": 7, "small sums": 4, "repeat": 6, "count": 2, "listing": 2, "story": 1, "unknown": 4,
-           "thanks": 2, "capital": 1, "json": 2, "chinese": 2}  # fmt: skip
+_SHARES = {"greet": 2, "who": 2, "sums": 7, "small sums": 4, "repeat": 6, "count": 2, "listing": 2, "story": 1,
+           "unknown": 4, "thanks": 2, "capital": 1, "json": 2, "chinese": 2}  # fmt: skip
 _WEIGHTED = tuple(name for name, weight in _SHARES.items() for _ in range(weight))
 BESIDE_TOOLS = (
     "greet",

@@ -26,9 +26,9 @@ def render(
     is_prompt: bool = False,
     thinking: bool = False,
 ) -> list[Segment]:
-    """Segments of the whole dialogue; with `is_prompt` the messages end with a request and the generation prompt is appended.
+    """Segments of the whole dialogue; with `is_prompt` the generation prompt is appended.
 
-    `thinking` says only how that prompt ends. A turn behind the last user message shows its `reasoning_content` where it has one.
+    `thinking` says only how that prompt ends. A turn behind the last user message shows its `reasoning_content`.
     """
     spec = FORMATS[format_name]
     last_user = max((i for i, message in enumerate(messages) if message["role"] == "user"), default=-1)

@@ -1,6 +1,7 @@
-"""One training step: unpack a batch, forward, loss on trained tokens, backward, update. On a GPU it is captured as a CUDA graph.
+"""One training step: unpack a batch, forward, loss on trained tokens, backward, update.
 
-Owns: the step's buffers and attention. Does not know: where batches come from or how long training lasts.
+Owns: the step's buffers, its CUDA graph and attention. Does not know: where batches come from, or how long training
+lasts.
 Legend: N tokens of a batch.
 """
 
@@ -13,8 +14,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tools.builtin_model.feeder import TRAINED_BIT, Array, max_documents
-from tools.builtin_model.model import MAX_POSITIONS, Attention, TinyModel, rms_norm
+from tools.builtin_model.model import Attention, TinyModel, rms_norm
 from tools.builtin_model.optimizer import Optimizer
+from tools.builtin_model.vocabulary import MAX_POSITIONS
 
 
 def varlen_attention(model: TinyModel, bounds: Tensor) -> Attention:
@@ -78,6 +80,7 @@ class TrainingStep:
         self._row.copy_(host.pin_memory() if self._device.type == "cuda" else host, non_blocking=True)
 
     def run(self) -> None:
+        """Trains on the loaded batch."""
         if self._graph is not None:
             self._graph.replay()
         else:
@@ -106,7 +109,7 @@ class TrainingStep:
             return self._head(x, model.norm, model.embedding.weight, model.shape.eps, targets, weights)
 
     def capture(self) -> None:
-        """Captures forward, backward and update. Call it after a few plain steps; the gradients then live in the graph's memory."""
+        """Captures forward, backward and update, after a few plain steps; gradients then live in the graph's memory."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):

@@ -25,6 +25,7 @@ class SuiteTool:
 
     @property
     def name(self) -> str:
+        """The tool's name."""
         return str(self.declaration["function"]["name"])
 
 

@@ -35,8 +35,9 @@ def _working(a: int, op: str, b: int, result: int) -> str:
     """The tens and the units apart, where there are tens."""
     tens, units = b - b % 10, b % 10
     if op == "+" and b >= 10:
-        units_sum, tens_sum = a % 10 + units, a - a % 10 + tens
-        return f"{a % 10} + {units} = {units_sum}. {a - a % 10} + {tens} = {tens_sum}. {tens_sum} + {units_sum} = {result}."
+        low, high = a % 10, a - a % 10
+        low_sum, high_sum = low + units, high + tens
+        return f"{low} + {units} = {low_sum}. {high} + {tens} = {high_sum}. {high_sum} + {low_sum} = {result}."
     if op == "-" and b >= 10:
         return f"{a} - {tens} = {a - tens}. {a - tens} - {units} = {result}."
     return f"{a} {op} {b} = {result}."

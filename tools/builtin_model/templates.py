@@ -62,7 +62,8 @@ _MACROS = r"""
             {{- fields(defs[schema['$ref'].split('/')[-1]], defs, dash) -}}
         {%- elif schema['properties'] -%}
             {%- for name, field in schema['properties'].items() -%}
-                {{- '\n' ~ dash ~ name ~ ('' if name in (schema['required'] or []) else '?') ~ ': ' ~ type_of(field, defs) -}}
+                {{- '\n' ~ dash ~ name ~ ('' if name in (schema['required'] or []) else '?') -}}
+                {{- ': ' ~ type_of(field, defs) -}}
                 {%- if field is mapping and field['description'] -%}
                     {{- ', ' ~ field['description'] | replace('\n', ' ') -}}
                 {%- endif -%}
@@ -101,7 +102,8 @@ _QWEN = (
 )
 _HERMES = (
     _LOOP
-    + r"""{{- '<tool_call>\n{"name": ' ~ function.name | tojson ~ ', "arguments": ' ~ raw_or_json(function.arguments or {}) ~ '}\n</tool_call>' -}}
+    + r"""{{- '<tool_call>\n{"name": ' ~ function.name | tojson -}}
+        {{- ', "arguments": ' ~ raw_or_json(function.arguments or {}) ~ '}\n</tool_call>' -}}
     {%- endfor -%}"""
 )
 _GLM = (
@@ -123,7 +125,8 @@ _KIMI = (
         {%- if call.id is string and call.id.startswith('functions.') -%}
             {%- set id = call.id -%}
         {%- endif -%}
-        {{- '<|tool_call_begin|>' ~ id ~ '<|tool_call_argument_begin|>' ~ raw_or_json(function.arguments or {}) ~ '<|tool_call_end|>' -}}
+        {{- '<|tool_call_begin|>' ~ id ~ '<|tool_call_argument_begin|>' -}}
+        {{- raw_or_json(function.arguments or {}) ~ '<|tool_call_end|>' -}}
     {%- endfor -%}
     {{- '<|tool_calls_section_end|>' -}}"""
 )
@@ -142,7 +145,8 @@ _KIMI_K3 = (
             {%- elif value is mapping -%}{%- set type = 'object' -%}
             {%- else -%}{%- set type = 'array' -%}
             {%- endif -%}
-            {{- '<|open|>argument key="' ~ attribute(key) ~ '" type="' ~ type ~ '"<|sep|>' ~ raw_or_json(value) ~ '<|close|>argument<|sep|>' -}}
+            {{- '<|open|>argument key="' ~ attribute(key) ~ '" type="' ~ type ~ '"<|sep|>' -}}
+            {{- raw_or_json(value) ~ '<|close|>argument<|sep|>' -}}
         {%- endfor -%}
         {{- '<|close|>call<|sep|>' -}}
     {%- endfor -%}
@@ -170,7 +174,8 @@ _DSML = (
     + r"""
         {{- '<|D|invoke name="' ~ function.name ~ '">\n' -}}
         {%- for key, value in arguments.items() -%}
-            {{- '<|D|parameter name="' ~ key ~ '" string="' ~ ('true' if value is string else 'false') ~ '">' ~ raw_or_json(value) ~ '</|D|parameter>\n' -}}
+            {{- '<|D|parameter name="' ~ key ~ '" string="' ~ ('true' if value is string else 'false') ~ '">' -}}
+            {{- raw_or_json(value) ~ '</|D|parameter>\n' -}}
         {%- endfor -%}
         {{- ('' if arguments else '\n') ~ '</|D|invoke>\n' -}}
     {%- endfor -%}
@@ -240,7 +245,8 @@ _CHATML = r"""
     {%- endif -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}
-    {{- '<|im_start|>assistant\n' ~ ('@THOUGHT@' if enable_thinking is defined and enable_thinking else '@NO_THOUGHT@') -}}
+    {{- '<|im_start|>assistant\n' -}}
+    {{- '@THOUGHT@' if enable_thinking is defined and enable_thinking else '@NO_THOUGHT@' -}}
 {%- endif -%}
 """
 

@@ -1,4 +1,4 @@
-"""The tool as the generator sees it: a name, a description, parameters, and the JSON schema that a client would declare.
+"""The tool as the generator sees it: a name, a description, parameters, and the schema that a client would declare.
 
 Owns: `Parameter`, `Tool`, and the ways in which different libraries write the same schema.
 Does not know: where tools come from (families.py, invented.py) or how they are asked for.

@@ -27,12 +27,13 @@ WARM_UP_STEPS = 200
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The share of the full learning rate: a linear warm-up by steps, flat, then a linear decay over wall time to almost nothing."""
+    """The share of the full learning rate: warm-up by steps, flat, then a linear decay over wall time to nothing."""
 
     seconds: float
     decay_from: float
 
     def scale(self, step: int, elapsed: float) -> float:
+        """The share at a step, `elapsed` seconds after the first."""
         fraction = min(1.0, elapsed / self.seconds)
         decay = 1.0 if fraction < self.decay_from else (1.0 - fraction) / (1.0 - self.decay_from)
         return min(1.0, (step + 1) / WARM_UP_STEPS) * max(decay, 0.005)
@@ -100,7 +101,7 @@ def _loop(
     return log
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Command line; the defaults are those of the real run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
@@ -117,7 +118,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log-every", type=int, default=200)
     parser.add_argument("--no-graph", action="store_true", help="do not capture the step as a CUDA graph")
-    train(parser.parse_args())
+    train(parser.parse_args(argv))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Values of parameters: a generator for every kind that families, patterns and invented tools name.
 
-Owns: numbers, lists, and the pattern kinds of data/patterns.txt. Returns JSON values; `text_of` words them in a request.
+Owns: numbers, lists, and the kinds of data/patterns.txt. Returns JSON values; `text_of` words them in a request.
 Does not know: tools, requests, formats.
-A kind is `name`, `name:argument`, a kind of data/patterns.txt, or the name of a list in data/lists.txt, in this order.
+A kind is one of data/patterns.txt, `name` or `name:argument` of this file, or the name of a list in data/lists.txt.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The seven tool-call wire formats that atom-tiny writes, as plain text.
 
 Owns: the markers, the example shown in the system turn, the text of calls, and how a thought is framed.
-Does not know: turns and prompts (render.py), Jinja (templates.py), or how a model's answer is read back (wire_reader.py).
+Does not know: turns and prompts (render.py), Jinja (templates.py), or how an answer is read back (wire_reader.py).
 No format puts whitespace between a thought and the answer, or between two wrappers: whitespace there would be content.
 """
 
@@ -29,8 +29,9 @@ class Call:
 class WireFormat:
     """One format. `opens_thought`: with thinking on, the prompt itself ends with the thought's opener.
 
-    `no_thought` is what the prompt (and history) writes where there is no thought. `write_calls(calls, first_index)` gives the
-    text of one message's calls; `first_index` counts the conversation's earlier calls. `is_xtml`: turns are framed in K3 channels.
+    `no_thought` is what the prompt (and history) writes where there is no thought. `write_calls(calls, first_index)`
+    gives the text of one message's calls; `first_index` counts the conversation's earlier calls. `is_xtml`: K3 channels
+    frame the turns.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Reads a finished answer back, strictly: anything but the exact form of its format is invalid markup.
 
-Owns: the check behind the "valid markup" and "exact" scores. It is no server code: the server's readers are tolerant and stream.
+Owns: the check behind the "valid markup" and "exact" scores. No server code: the server's readers are tolerant.
 Does not know: dialogues or how answers are generated.
 """
 
@@ -72,9 +72,8 @@ def _sequence(pattern: str, text: str) -> list[re.Match[str]]:
             raise _InvalidMarkupError(text)
         matches.append(match)
         position = match.end()
-    if position != len(text) or (not text and not matches):
-        if text:
-            raise _InvalidMarkupError(text)
+    if position != len(text):
+        raise _InvalidMarkupError(text)
     return matches
 
 

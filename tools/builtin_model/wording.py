@@ -1,8 +1,8 @@
 """Requests for invented tools: a head that says what to do, and a clause for each argument.
 
-Owns: the wording (its phrases are in data/phrases.txt and data/parameters.txt). Does not know: how the tools are made up.
-A request is resolvable by construction: at most one string value comes without its parameter's name, and only when every
-other string parameter is stated.
+Owns: the wording (its phrases are in data/phrases.txt and data/parameters.txt). Does not know: how the tools are made.
+A request is resolvable by construction: at most one string value comes without its parameter's name, and only when
+every other string parameter is stated.
 """
 
 from __future__ import annotations

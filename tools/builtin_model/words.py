@@ -49,8 +49,9 @@ _ONSETS = [
 _VOWELS = ["a", "e", "i", "o", "u", "ai", "ee", "oo", "ia"]
 _CODAS = ("", "", "", "n", "r", "s", "x", "l", "m", "t", "k")
 # First and last code point of scripts that no list has: the model must copy any text byte by byte.
-_SCRIPTS = ((0xC0, 0xFF), (0x100, 0x17F), (0x391, 0x3C9), (0x410, 0x44F), (0x5D0, 0x5EA), (0x621, 0x64A), (0x905, 0x939),
-            (0x3041, 0x3096), (0x30A1, 0x30FA), (0x4E00, 0x9FA5), (0x4E00, 0x9FA5), (0xAC00, 0xD7A3), (0x1F300, 0x1F64F))  # fmt: skip
+_SCRIPTS = ((0xC0, 0xFF), (0x100, 0x17F), (0x391, 0x3C9), (0x410, 0x44F), (0x5D0, 0x5EA), (0x621, 0x64A),
+            (0x905, 0x939), (0x3041, 0x3096), (0x30A1, 0x30FA), (0x4E00, 0x9FA5), (0x4E00, 0x9FA5), (0xAC00, 0xD7A3),
+            (0x1F300, 0x1F64F))  # fmt: skip
 
 
 def is_held_out(text: str) -> bool:
@@ -60,7 +61,7 @@ def is_held_out(text: str) -> bool:
 
 @functools.cache
 def _lists() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """(training lists, held-out lists) by name. Closed lists ("name!") are the same in both; so is one too short to split."""
+    """(training lists, held-out lists) by name. A closed list ("name!") is the same in both, as is one too short."""
     entries = {"word": (DATA / "words.txt").read_text(encoding="utf-8").split()}
     closed = set()
     for line in (DATA / "lists.txt").read_text(encoding="utf-8").splitlines():
