@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 
 from codegen.format_derive import DeriveError, Markers, derive, head_of, object_keys
-from codegen.format_forms import spelled_forms, trims_newline, written
+from codegen.format_forms import read, spelled_forms, trims_newline, written
 from codegen.format_tables import (
     Channels,
     Detect,
@@ -43,7 +43,7 @@ def build_format(file: YamlFile, schema: dict[str, Any]) -> FormatSpec:
     writings: dict[str | None, Writing] = {}
     for number, raw in enumerate(data.get("grammars", ())):
         spelled = spelled_forms(file, raw, ("grammars", number))
-        grammar = _grammar(file, raw, spelled, ("grammars", number))
+        grammar = _grammar(file, raw, [read(form) for form in spelled], ("grammars", number))
         grammars.append(grammar)
         forms += [written(form, grammar.trims_newline) for form in spelled]
         writings |= {variant: _writing(data, raw, _value_ends(grammar)) for variant in grammar.variants or (None,)}

@@ -1,8 +1,9 @@
 """The forms of a format file, and the two ways of looking at them.
 
 Owns inheritance (a form takes from its variant's first form what it doesn't say, else from the grammar's first). As
-spelled, a form has `{ws}` wherever white space is optional: the reader's markers derive from that. As written, it is
-what a model writes: the renderer and the docs use that. Knows neither markers nor values.
+spelled, a form has `{ws}` wherever white space is optional, or `{nl}` where models write a line break there: the
+reader's markers derive from that. As written, it is what a model writes: the renderer, the grammars of enforced calls
+and the docs use that. Knows neither markers nor values.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from codegen.format_tables import Form
 from codegen.source import NodePath, YamlFile
 
 HOLE = re.compile(r"\{(\w+)(?:\|(\w+))?\}")
-HOLES = frozenset({"calls", "arguments", "json", "value", "name", "key", "type", "is_string", "index", "id", "ws"})
+HOLES = frozenset(
+    {"calls", "arguments", "json", "value", "name", "key", "type", "is_string", "index", "id", "ws", "nl"}
+)
 SAMPLE_ID = "a1b2c3d4e"
 _TEMPLATES = ("section", "call", "empty_call", "argument", "call_separator", "argument_separator")
 
@@ -51,6 +54,14 @@ def spelled_forms(file: YamlFile, raw: dict[str, Any], at: NodePath) -> list[For
     return forms
 
 
+def read(form: Form) -> Form:
+    """The form as the reader's markers derive from it."""
+    texts = {field: getattr(form, field) for field in _TEMPLATES}
+    return dataclasses.replace(
+        form, **{field: None if text is None else text.replace("{nl}", "{ws}") for field, text in texts.items()}
+    )
+
+
 def trims_newline(forms: list[Form]) -> bool:
     """Whether one newline on either side of a value is markup in this grammar."""
     return any("\n{value}\n" in (form.argument or "") for form in forms)
@@ -60,7 +71,7 @@ def written(form: Form, grammar_trims: bool) -> Form:
     """The form as a model writes it."""
     texts = {field: getattr(form, field) for field in _TEMPLATES}
     plain = {
-        field: None if text is None else text.replace("{ws}", "").replace("{id}", SAMPLE_ID)
+        field: None if text is None else text.replace("{ws}", "").replace("{nl}", "\n").replace("{id}", SAMPLE_ID)
         for field, text in texts.items()
     }
     return dataclasses.replace(

@@ -144,10 +144,12 @@ class Frame:
         if spec.has_start_forms:  # nothing but its first character tells a call from text
             plain = self._rules.terminal(f"({text}) & /(?s:\\s*(?:[^\\s{{].*)?)/")
             return choice((plain, calls.sections(parallel=parallel).body))
-        if self._reasoning is not None:
-            said = f"{self._open()} {self._said(text, self._after)}"
+        if spec.channels is not None:
+            names = [name for name, kind in spec.channels.kinds.items() if kind == "content"]
+            opened = choice(quoted(f"{spec.channels.channel}{name}{spec.channels.message}") for name in names)
+            said = f"{opened} {self._said(text, self._after)}"
             sections = calls.sections(parallel=parallel).body
-            return f"( {said} {quoted(self._separator)} )* ( {self._open()} {text} | {said} | {sections} )"
+            return f"( {said} {quoted(self._separator)} )* ( {opened} {text} | {said} | {sections} )"
         if self._after:
             sections = calls.sections(parallel=parallel).body
             return f"{self._open()} ( {text} | {self._said(text, self._after)} ( {sections} )? {self._end()} )"

@@ -93,21 +93,22 @@ class CallRules:
         return self._templates.fill(template, {}, {"calls": calls.body})
 
     def _calls(self) -> Filled:
-        separator = quoted(self.form.call_separator)
+        """Calls with what separates them, which is one literal with the beginning of the next call."""
+        separator = self.form.call_separator
         if not self._is_numbered:
-            call = self._call(0)
-            return Filled(f"{call.body} ( {separator} {call.body} )*", call.ends)
+            first, following = self._call(0), self._call(0, lead=separator)
+            return Filled(f"{first.body} ( {following.body} )*", first.ends)
         chain = ""
         for number in range(MOST_NUMBERED_CALLS - 1, -1, -1):
-            body = self._call(number).body
-            chain = self._rules.rule(f"{body} ( {separator} {chain} )?" if chain else body)
+            body = self._call(number, lead=separator if number else "").body
+            chain = self._rules.rule(f"{body} ( {chain} )?" if chain else body)
         return Filled(chain, ends=False)
 
-    def _call(self, number: int, without: str = "") -> Filled:
+    def _call(self, number: int, without: str = "", lead: str = "") -> Filled:
         """One call of any of the tools, the answer's `number`-th."""
         filled = [
             self._templates.fill(
-                self.form.call.removeprefix(without),
+                lead + self.form.call.removeprefix(without),
                 {"name": name, "index": str(self._first_index + number)},
                 {"arguments": arguments, "json": arguments},
             )

@@ -80,36 +80,42 @@ class ArgumentRules:
         missing = [name for name in names if name not in shape.properties]
         if missing and shape.extra is False:
             raise SchemaError(f"{missing[0]!r} is required, but no property of that name is allowed")
-        bodies = [self._member(name, shape.properties.get(name, shape.extra), template) for name in names]
         free = None
         # What can only be closed by its name is left out, where there are others to write.
         if shape.extra is not False and not (names and "{key" in template.partition("{value}")[2]):
-            free = self._free_member(names, shape.extra, template)
-        members = [(body, name in shape.required) for body, name in zip(bodies, names, strict=True)]
-        return self._sequence(members, free, separator)
+            free = [self._free_member(names, shape.extra, lead + template) for lead in ("", separator)]
+        members = [
+            ([self._member(name, shape.properties.get(name, shape.extra), template, lead) for lead in ("", separator)])
+            for name in names
+        ]
+        return self._sequence(members, [name in shape.required for name in names], free, separator)
 
-    def _sequence(self, members: list[tuple[str, bool]], free: str | None, separator: str) -> str:
-        """Members in their order, those that need not be there left out at will, then any number of free ones."""
+    def _sequence(self, members: list[list[str]], required: list[bool], free: list[str] | None, separator: str) -> str:
+        """Members in their order, those that need not be there left out at will, then any number of free ones.
+
+        Each comes without and with the separator before it: the two must be one literal, since a literal that another
+        one begins with is never taken for itself.
+        """
         if not separator:
-            written = [body if required else f"( {body} )?" for body, required in members]
-            return " ".join(written + [f"( {free} )*"] * (free is not None)) or quoted("")
-        more = quoted("") if free is None else self._rules.rule(f"( {quoted(separator)} {free} )*")
-        first = quoted("") if free is None else self._rules.rule(f"( {free} {more} )?")
-        for body, required in reversed(members):
-            with_it = f"{body} {more}"
-            first = self._rules.rule(with_it if required else f"{with_it} | {first}")
-            later = f"{quoted(separator)} {with_it}"
-            more = self._rules.rule(later if required else f"{later} | {more}")
+            pairs = zip(members, required, strict=True)
+            written = [body if is_required else f"( {body} )?" for (body, _), is_required in pairs]
+            written += [] if free is None else [f"( {free[0]} )*"]
+            return " ".join(written) or quoted("")
+        more = quoted("") if free is None else self._rules.rule(f"( {free[1]} )*")
+        first = quoted("") if free is None else self._rules.rule(f"( {free[0]} {more} )?")
+        for (bare, separated), is_required in zip(reversed(members), reversed(required), strict=True):
+            first = self._rules.rule(f"{bare} {more}" if is_required else f"{bare} {more} | {first}")
+            more = self._rules.rule(f"{separated} {more}" if is_required else f"{separated} {more} | {more}")
         return first
 
-    def _member(self, key: str, node: Any, template: str) -> str:
-        """One argument, or one element, with its tags."""
+    def _member(self, key: str, node: Any, template: str, lead: str = "") -> str:
+        """One argument, or one element, with its tags; `lead` before them."""
         if not _can_be_key(key, template):
             raise SchemaError(f"the property name {key!r} can not be written in this model's call format")
         before, after = (self._keyed(half, key) for half in template.split("{value}"))
         by_head: dict[str, list[str]] = {}
         for wire_type, body in self._options(node, after):
-            by_head.setdefault(self._typed(before, wire_type), []).append(body)
+            by_head.setdefault(lead + self._typed(before, wire_type), []).append(body)
         return self._rules.rule(" | ".join(f"{quoted(head)} {choice(bodies)}" for head, bodies in by_head.items()))
 
     def _free_member(self, names: Iterable[str], node: Any, template: str) -> str:
@@ -118,12 +124,12 @@ class ArgumentRules:
         if "{key" in after:
             raise SchemaError("arguments without names of their own are not supported for this model's call format")
         known = "|".join(escaped(name) for name in names)
-        key = f"/{_FREE_KEY}/" + (f" & ~/(?:{known})/" if known else "")
+        key = f"(/{_FREE_KEY}/" + (f" & ~/(?:{known})/)" if known else ")")
         head, rest = re.split(r"\{key(?:\|\w+)?\}", before)
-        options = [
-            f"{quoted(self._typed(head, kind))} {self._rules.terminal(key)} {quoted(self._typed(rest, kind))} {body}"
-            for kind, body in self._options(node, after)
-        ]
+        options = []
+        for kind, body in self._options(node, after):
+            tag = f"{quoted(self._typed(head, kind))} {key} {quoted(self._typed(rest, kind))}"
+            options.append(f"{self._rules.terminal(tag)} {body}")
         return choice(options)
 
     def _keyed(self, half: str, key: str) -> str:

@@ -11,7 +11,7 @@ from atom.model_engine.llm_engine import LLMEngine
 from tests.fakes.enforced_calls import WAYS, Way, run_trials
 
 # `make bench PART=structured` runs 200 of each.
-NUMBER = int(os.environ.get("ENFORCED_CALLS", "6"))
+NUMBER = int(os.environ.get("ENFORCED_CALLS", "4"))
 
 
 @pytest.fixture(scope="module")
