@@ -18,7 +18,7 @@ ARGS ?=
 PART ?= all
 TESTS ?= tests
 
-.PHONY: help setup generate check-generated fix lint type layers shape test test-gpu conformance bench bench-gpu serve check clean builtin-model
+.PHONY: help setup generate check-generated fix lint type layers shape test test-gpu conformance bench bench-gpu serve check clean builtin-model eval
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -90,7 +90,15 @@ serve: $(VENV)/.serving  ## serve a model; HOST= PORT= MODEL= ARGS="..."
 	$(PY) -m atom.entrypoints.openai_server --model $(MODEL) --host $(HOST) --server-port $(PORT) $(ARGS)
 
 builtin-model: $(STAMP)  ## train the shipped model; a smoke run on a CPU, the real one with GPU=1
-	$(PY) -m tools.builtin_model $(ARGS)
+	$(PY) -m tools.builtin_model $(if $(GPU),--gpu) $(ARGS)
+
+eval: $(STAMP)  ## lm-eval on the shipped model, through the server and the offline engine
+ifeq ($(UV),)
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[bench]'
+else
+	$(UV) pip install --quiet --python $(PY) --no-build-isolation -e '.[bench]'
+endif
+	$(PY) -m tools.eval $(ARGS)
 
 check: check-generated lint type layers shape test conformance  ## everything that must hold before a push
 
