@@ -155,7 +155,7 @@ class TaggedCall:
     def _finish(self, position: int, is_complete: bool) -> int:
         assert self._fate is not None
         self.is_done = True
-        arguments = self._block_arguments(self._block) if self._block else dumps(self._unwrapped())
+        arguments = self._block_arguments(self._block) if self._block else self._tagged_arguments(is_complete)
         self._region.output.end(self._fate, self._name, arguments, is_complete)
         return position
 
@@ -164,13 +164,16 @@ class TaggedCall:
         tool = self._region.output.schemas.get(self._name)
         return key in self._tables.grammar.envelopes and not (tool is not None and declared(tool, key))
 
-    def _unwrapped(self) -> dict[str, Any]:
+    def _tagged_arguments(self, is_complete: bool) -> str:
+        """The arguments as JSON; an envelope's inside in its place, also where the text ends in it."""
         arguments = self._collected() if self._fate is Fate.DISPATCH else {}
         if len(arguments) == 1:
             [(key, value)] = arguments.items()
             if self._unwraps(key) and isinstance(value, dict):
-                return value
-        return arguments
+                return dumps(value)
+            if self._unwraps(key) and isinstance(value, str) and not is_complete:
+                return _cut_object(value) or dumps(arguments)
+        return dumps(arguments)
 
     def _block_arguments(self, block: JsonScanner) -> str:
         """The object as JSON; an envelope's inside in its place."""
@@ -203,6 +206,16 @@ def unescape(text: str, escapes: tuple[tuple[str, str], ...]) -> str:
     for written, meant in escapes:
         text = text.replace(written, meant)
     return text
+
+
+def _cut_object(text: str) -> str | None:
+    """A JSON object of which `text` is the beginning, closed; None when it is no beginning of one."""
+    text = text.lstrip()
+    if text and text[0] != "{":
+        return None
+    scanner = JsonScanner()
+    scanner.scan(text, 0, at_end=True)
+    return None if scanner.has_failed else scanner.closed() or "{}"
 
 
 def _fits(schema: Schema, keys: list[str]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from atom.entrypoints.openai.tool_parser.stream import Tool
@@ -101,6 +103,21 @@ def test_dsml_takes_an_envelope_off_unless_the_tool_declares_it() -> None:
         assert answer.parsed == [("get_weather", {key: {"city": "Ulm"}})]
     words = text.replace('{"city": "Ulm"}', "no object")
     assert read_every_way("dsml", words).parsed == [("get_weather", {"input": "no object"})]
+
+
+@pytest.mark.parametrize(
+    ("written", "arguments"),
+    [
+        ("", {}),
+        ("{", {}),
+        ('{"city": "U', {"city": "U"}),
+        ('{"city": "Ulm", "days": 2', {"city": "Ulm", "days": "2"}),
+        ("no obj", {"input": "no obj"}),
+    ],
+)
+def test_dsml_takes_an_envelope_off_where_the_text_ends_in_it(written: str, arguments: dict[str, Any]) -> None:
+    text = f'<{D}invoke name="get_weather">\n<{D}parameter name="input" string="false">{written}'
+    assert read_every_way("dsml", text).parsed == [("get_weather", arguments)]
 
 
 def test_a_direct_body_that_breaks_off_keeps_what_was_read_and_leaks_nothing() -> None:
