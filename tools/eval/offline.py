@@ -17,6 +17,9 @@ from lm_eval.api.registry import register_model
 from atom import LLMEngine, SamplingParams
 
 _DEFAULT_ANSWER_TOKENS = 256
+_LM_EVAL_DEVICE = "cuda:0"
+"""What lm-eval says when nobody chose a device, also where there is no GPU."""
+
 Scored = tuple[tuple[str, str], list[int], list[int]]
 """((context, continuation), context ids, continuation ids)"""
 
@@ -37,12 +40,14 @@ class OfflineLM(TemplateLM):
         super().__init__()
         if int(batch_size) != 1 or max_batch_size is not None:
             raise ValueError("the engine batches by itself; say max_num_seqs=N in --model_args to bound it")
-        self.engine = LLMEngine(model, **(settings if device is None else {"device": device, **settings}))
+        if device in (None, _LM_EVAL_DEVICE):
+            device = "auto"
+        self.engine = LLMEngine(model, device=device, **settings)
 
     @property
     def eot_token_id(self) -> int:
         """The context of a request without one."""
-        return self.engine.config.eos_token_ids[0]
+        return int(self.engine.config.eos_token_ids[0])
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
         """Token ids; special tokens are added only when asked for, as lm-eval's other models do for a decoder."""
