@@ -1,7 +1,7 @@
 """How a declared tool looks in a prompt: one line for the tool, one for each parameter.
 
-Owns: the compact text of a JSON schema. It is a fraction of the schema's own JSON, so prompts stay short, and it looks
-the same whichever library wrote the schema. Mirrors the macros of templates.py exactly (a test compares the two).
+Owns: the compact text of a JSON schema. It takes half the tokens of the schema's own JSON, and it looks the same
+whichever library wrote the schema. Mirrors the macros of templates.py exactly (a test compares the two).
 Does not know: how tools are made up or called.
 """
 
