@@ -92,12 +92,15 @@ serve: $(VENV)/.serving  ## serve a model; HOST= PORT= MODEL= ARGS="..."
 builtin-model: $(STAMP)  ## train the shipped model; a smoke run on a CPU, the real one with GPU=1
 	$(PY) -m tools.builtin_model $(if $(GPU),--gpu) $(ARGS)
 
-eval: $(STAMP)  ## lm-eval on the shipped model, through the server and the offline engine
+$(VENV)/.bench: $(STAMP)
 ifeq ($(UV),)
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[bench]'
 else
 	$(UV) pip install --quiet --python $(PY) --no-build-isolation -e '.[bench]'
 endif
+	@touch $@
+
+eval: $(VENV)/.bench  ## the shipped model's score by every way to it; they must be one number
 	$(PY) -m tools.eval $(ARGS)
 
 check: check-generated lint type layers shape test conformance  ## everything that must hold before a push
