@@ -565,6 +565,15 @@ ENVIRONMENT: tuple[Setting, ...] = (
         used_by="environment",
     ),
     Setting(
+        name="ATOM_CPU_THREADS",
+        type="integer",
+        default=0,
+        help="Threads that a model on the CPU computes with. 0 takes one for a small model, else one a core.",
+        group="environment",
+        used_by="environment",
+        minimum=0,
+    ),
+    Setting(
         name="ATOM_TORCH_PROFILER_DIR",
         type="path",
         default=None,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from atom.config import Config
 from atom.model_engine.batch import ScheduledBatch, StepResult
+from atom.model_engine.cpu_threads import num_cpu_threads
 from atom.model_engine.executor.base import CacheSpace, Executor
 from atom.model_engine.grammars import Grammars
 from atom.model_engine.messages import EngineInfo
@@ -56,6 +57,8 @@ class InProcessExecutor(Executor):
 
     def _load(self) -> tuple[EngineInfo, CacheSpace]:
         # torch takes a second to import, and only the worker needs it.
+        import torch
+
         from atom.model_engine.model_runner import ModelRunner, resolve_device, use_own_stream
         from atom.model_engine.profiler import Profiler, worker_folder
 
@@ -63,6 +66,8 @@ class InProcessExecutor(Executor):
         folder = worker_folder(config.torch_profiler_dir, config.parallel)
         device = resolve_device(config.device)
         use_own_stream(device)
+        if device.type == "cpu":
+            torch.set_num_threads(num_cpu_threads(config.hf, torch.get_num_threads()))
         self._profiler = Profiler(folder, config.model, device)
         self._runner = ModelRunner(config, self._grammars)
         self._runner.warm_up()
