@@ -48,7 +48,7 @@ def test_undeclared_variables_do_not_exist() -> None:
 
 
 def test_the_declared_types_are_those_of_the_table() -> None:
-    kinds = {"string": "str | None", "path": "Path | None", "boolean": "bool", "number": "float"}
+    kinds = {"string": "str | None", "path": "Path | None", "boolean": "bool", "number": "float", "integer": "int"}
     with open(envs.__file__) as source:
         text = source.read()
     for variable in ENVIRONMENT:
