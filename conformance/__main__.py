@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
-    parser.add_argument("--long", action="store_true", help="the long profile: twenty times as many cases, about ten minutes")
+    parser.add_argument("--long", action="store_true", help="twenty times as many cases, in about twenty minutes")
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="draw other cases (default: %(default)s)")
     parser.add_argument("--format", action="append", help="only this format or dialect; may be given again")
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="run the vectors of DIR/*.jsonl, and nothing else")
