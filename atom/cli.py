@@ -5,14 +5,11 @@ Owns the choice of the command only; flags are the modules' own.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
 from collections.abc import Sequence
 
 _USAGE = """usage: atom serve [MODEL] [flags]   serve a model over HTTP; atom serve --help lists the flags
        atom bench [flags]          measure a running server"""
-_BENCH = "atom.benchmarks.benchmark_serving"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -24,11 +21,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         serve(serve_arguments(arguments))
     elif command == "bench":
-        if importlib.util.find_spec(_BENCH) is None:
-            sys.exit(
-                "atom bench: this version has no serving benchmark yet; `make bench` in a checkout measures the engine"
-            )
-        importlib.import_module(_BENCH).main(arguments)
+        from atom.benchmarks.benchmark_serving import main as bench
+
+        bench(arguments)
     elif command in ("-h", "--help"):
         print(_USAGE)
     else:

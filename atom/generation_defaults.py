@@ -48,7 +48,7 @@ def read_generation_defaults(choice: str, model_path: Path) -> GenerationDefault
     known = {name: raw[name] for name in GenerationDefaults.__struct_fields__ if raw.get(name) is not None}
     try:
         defaults = msgspec.convert(known, GenerationDefaults)
-        SamplingParams(**defaults.given())  # type: ignore[arg-type]
+        SamplingParams(**defaults.given())  # type: ignore[arg-type]  # values of one Any dict
     except (msgspec.ValidationError, ValueError) as error:
         raise ValueError(f"{path}: {error}; --generation-config none ignores the file") from None
     if known:

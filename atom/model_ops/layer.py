@@ -17,4 +17,4 @@ class Layer(nn.Module):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "forward" in cls.__dict__:
-            cls.__call__ = cls.forward  # type: ignore[method-assign]
+            cls.__call__ = cls.forward  # type: ignore[method-assign]  # that is the point
