@@ -38,6 +38,8 @@ ENGINE_ENTRY = "atom.model_engine.engine_core:run"
 IN_PROCESS_EXECUTOR = "atom.model_engine.executor.in_process:InProcessExecutor"
 # How long a process may take to leave after it has nothing left to do.
 EXIT_GRACE = 5.0
+# Seconds between two looks at whether an engine that is ready listens too, which it does within a few milliseconds.
+CONNECT_POLL = 0.001
 
 
 class EngineStartError(RuntimeError):
@@ -225,11 +227,19 @@ class ProcessEngineClient:
             if future is not None and not future.done():
                 future.set_result(message)
         elif isinstance(message, EngineReady):
-            self._sockets.unlink()
-            if not self._ready.done():
-                self._ready.set_result(message.info)
+            self._connect(message.info)
         else:
             self._end(message.error)
+
+    def _connect(self, info: EngineInfo) -> None:
+        """A ready engine serves once it listens too: what was sent before that would be lost."""
+        if self._ready.done():
+            return
+        if self._sockets.is_connected:
+            self._sockets.unlink()
+            self._ready.set_result(info)
+        else:
+            self._loop.call_later(CONNECT_POLL, self._connect, info)
 
     def _exit_in_thread(self, code: int) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more

@@ -58,8 +58,13 @@ class ClientSockets:
         ports = [socket.bind_to_random_port("tcp://127.0.0.1") for socket in (self._to_engine, self._from_engine)]
         return EngineAddresses(*(f"tcp://127.0.0.1:{port}" for port in ports))
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the engine listens, which may come after its first message: each direction connects on its own."""
+        return bool(self._to_engine.poll(0, zmq.POLLOUT))
+
     def send(self, message: ToEngine) -> None:
-        """Queue a message for the engine; never waits. Dropped when no engine is connected: it has just died."""
+        """Queue a message for the engine; never waits. Dropped when none is connected: before that, or it has died."""
         with contextlib.suppress(zmq.Again):
             self._to_engine.send(_encode(message), zmq.NOBLOCK)
 
@@ -68,8 +73,8 @@ class ClientSockets:
         return (_decode_from_engine(frame) for frame in _frames(self._from_engine))
 
     def unlink(self) -> None:
-        """Remove the sockets' names once the engine is connected: then nothing is left behind, however this ends."""
-        if self._folder is not None and self._to_engine.poll(0, zmq.POLLOUT):
+        """Remove the sockets' names, which a connected engine needs no more: nothing is left, however this ends."""
+        if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 

@@ -250,6 +250,26 @@ def test_a_start_error_is_passed_on_and_leaves_no_process() -> None:
     run(test)
 
 
+def test_a_request_sent_as_soon_as_the_engine_is_ready_is_not_lost() -> None:
+    async def test() -> None:
+        client = ProcessEngineClient(UniformConfig(), EXECUTOR, "tests.fakes.late_engine:run_late")
+        await client.start()
+        assert await tokens_of(client.generate(request("a", [1], max_tokens=5))) == oracle([1], 5, 97)
+        await client.shutdown()
+
+    run(test)
+
+
+def test_an_engine_that_is_ready_and_gone_says_so() -> None:
+    async def test() -> None:
+        client = ProcessEngineClient(UniformConfig(), EXECUTOR, "tests.fakes.late_engine:run_gone")
+        with pytest.raises(EngineStartError, match=r"ended while it started \(exit code 4\)"):
+            await client.start()
+        assert not psutil.pid_exists(client.pid or 0)
+
+    run(test)
+
+
 def test_an_engine_that_just_ends_while_it_starts_says_so() -> None:
     async def test() -> None:
         with pytest.raises(EngineStartError, match=r"ended while it started \(exit code 7\)"):
