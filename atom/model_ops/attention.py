@@ -26,6 +26,8 @@ class Attention(Layer):
         build: BuildContext,
         window: int | None = None,
         norm_eps: float = 0.0,
+        soft_cap: float = 0.0,
+        sinks: torch.Tensor | None = None,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
@@ -33,6 +35,8 @@ class Attention(Layer):
         self.head_dim = head_dim
         self.scale = head_dim**-0.5
         self.window = window
+        self.soft_cap = soft_cap
+        self.sinks = sinks
         self._norm_eps = norm_eps
         self._rotary = rotary
         self._write = build.kernels["qkv_rope_write"]
@@ -52,11 +56,12 @@ class Attention(Layer):
         q, k, v = self._write(
             qkv, qk_norm, self._norm_eps, self._rotary.cos_sin, cache, scales, plan, self.num_heads, self.num_kv_heads
         )
+        softmax = (self.scale, self.window, self.soft_cap, self.sinks)
         num_decode = step.num_decode_tokens
         if num_decode == step.num_tokens:
-            return self._decode(q, cache, scales, plan, self.scale, self.window)
+            return self._decode(q, cache, scales, plan, *softmax)
         if num_decode == 0:
-            return self._prefill(q, k, v, cache, scales, plan, self.scale, self.window)
-        decoded = self._decode(q[:num_decode], cache, scales, plan, self.scale, self.window)
+            return self._prefill(q, k, v, cache, scales, plan, *softmax)
+        decoded = self._decode(q[:num_decode], cache, scales, plan, *softmax)
         rest = (x[num_decode:] for x in (q, k, v))
-        return torch.cat((decoded, self._prefill(*rest, cache, scales, plan, self.scale, self.window)))
+        return torch.cat((decoded, self._prefill(*rest, cache, scales, plan, *softmax)))

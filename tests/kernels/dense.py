@@ -9,18 +9,30 @@ from atom.model_ops.step import StepInputs
 
 
 def dense_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, window: int | None = None
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    scale: float,
+    window: int | None = None,
+    soft_cap: float = 0.0,
+    sinks: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """q [Tq, HQ, D] at the end of keys and values [L, HK, D], causal; returns [Tq, HQ * D] in float64."""
     num_queries, num_heads, _ = q.shape
     group = num_heads // k.shape[1]
     keys, values = (x.double().repeat_interleave(group, dim=1) for x in (k, v))
     scores = torch.einsum("qhd,khd->hqk", q.double(), keys) * scale
+    if soft_cap:
+        scores = soft_cap * (scores / soft_cap).tanh()
     positions = torch.arange(len(k) - num_queries, len(k))[:, None]
     hidden = torch.arange(len(k)) > positions
     if window is not None:
         hidden |= torch.arange(len(k)) <= positions - window
-    weights = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+    exponents = scores.masked_fill(hidden, float("-inf")).exp()
+    denominator = exponents.sum(-1, keepdim=True)
+    if sinks is not None:
+        denominator = denominator + sinks.double().exp().view(-1, 1, 1)
+    weights = exponents / denominator
     return torch.einsum("hqk,khd->qhd", weights, values).flatten(1)
 
 

@@ -27,6 +27,8 @@ class Case:
     block_size: int = 4
     window: int | None = None
     first_block: int = 0
+    soft_cap: float = 0.0
+    has_sinks: bool = False
 
 
 def run(kernels: Kernels, case: Case, dtype: torch.dtype = torch.float32, poison: float = 3e4) -> float:
@@ -46,6 +48,8 @@ def run(kernels: Kernels, case: Case, dtype: torch.dtype = torch.float32, poison
     whole = [torch.randn(length, width, dtype=dtype) for length in lens]
     cos_sin = torch.cat((torch.ones(max(lens), 8), torch.zeros(max(lens), 8)), dim=-1).to(dtype)
     scale = case.head_dim**-0.5
+    sinks = torch.linspace(-2, 4, case.num_heads) if case.has_sinks else None
+    softmax = (scale, case.window, case.soft_cap, sinks)
 
     def step(context: list[int], query: list[int], num_decodes: int) -> torch.Tensor:
         rows = [i for i, n in enumerate(query) if n]
@@ -64,10 +68,10 @@ def run(kernels: Kernels, case: Case, dtype: torch.dtype = torch.float32, poison
         first = made.num_decode_tokens
         parts = []
         if first:
-            parts.append(kernels["attention_decode"](q[:first], cache, None, made.plan, scale, case.window))
+            parts.append(kernels["attention_decode"](q[:first], cache, None, made.plan, *softmax))
         if first < len(q):
             rest = (q[first:], k[first:], v[first:])
-            parts.append(kernels["attention_prefill"](*rest, cache, None, made.plan, scale, case.window))
+            parts.append(kernels["attention_prefill"](*rest, cache, None, made.plan, *softmax))
         return torch.cat(parts)
 
     if any(case.context_lens):
@@ -77,7 +81,7 @@ def run(kernels: Kernels, case: Case, dtype: torch.dtype = torch.float32, poison
     for tokens, num_queries in zip(whole, case.query_lens, strict=True):
         heads = tokens.view(len(tokens), -1, case.head_dim)
         q, k, v = heads.split((case.num_heads, case.num_kv_heads, case.num_kv_heads), dim=1)
-        wanted.append(dense_attention(q[-num_queries:], k, v, scale, case.window))
+        wanted.append(dense_attention(q[-num_queries:], k, v, *softmax))
     return float((found.double() - torch.cat(wanted)).abs().max())
 
 
@@ -98,6 +102,11 @@ CASES = {
     "block size 1": Case([5, 0], [1, 4], 1, block_size=1),
     "block size 64": Case([70, 0], [1, 90], 1, block_size=64),
     "head size 80": Case([9, 4], [1, 3], 1, head_dim=80),
+    "a cap": Case([30, 2, 11, 0], [1, 1, 6, 9], 2, soft_cap=0.5),
+    "sinks": Case([30, 2, 11, 0], [1, 1, 6, 9], 2, has_sinks=True),
+    "a cap, sinks and a window": Case([40, 3, 12, 0], [1, 1, 6, 20], 2, window=7, soft_cap=2.0, has_sinks=True),
+    "sinks and drafts": Case([30, 2, 11], [3, 3, 6], 2, num_heads=16, num_kv_heads=1, has_sinks=True),
+    "a cap, many heads, lengths apart": Case([200, 3, 90, 0], [1, 1, 1, 8], 3, 16, 8, head_dim=32, soft_cap=1.0),
 }
 
 
@@ -123,7 +132,7 @@ def test_a_decode_does_not_depend_on_its_company(num_kv_heads: int, dtype: torch
 
     def attend(rows: list[int]) -> torch.Tensor:
         step = make_step([lens[row] - 1 for row in rows], [1] * len(rows), [tables[row] for row in rows], 4, len(rows))
-        return kernels["attention_decode"](q[rows], cache, None, kernels["attention_plan"](step), 0.25, None)
+        return kernels["attention_decode"](q[rows], cache, None, kernels["attention_plan"](step), 0.25, None, 0.0, None)
 
     together = attend([0, 1, 2])
     for row in range(3):
@@ -181,7 +190,7 @@ def test_fp8_cache_with_scales() -> None:
     cache = torch.zeros(kernels["kv_cache_shape"](2, 4, 2, 16), dtype=torch.float8_e4m3fn)
     qkv = torch.randn(6, 8 * 16)
     q, k, v = kernels["qkv_rope_write"](qkv.clone(), None, 0.0, cos_sin, cache, scales, step.plan, 4, 2)
-    found = kernels["attention_prefill"](q, k, v, cache, scales, step.plan, 0.25, None)
+    found = kernels["attention_prefill"](q, k, v, cache, scales, step.plan, 0.25, None, 0.0, None)
     assert (found.double() - dense_attention(q, k, v, 0.25)).abs().max() < 0.15
     stored = cache.to(torch.float32)[:, 1, 1].reshape(-1, 16)[:6] * 0.25
     assert (stored - v[:, 1]).abs().max() <= v.abs().max() / 16

@@ -180,10 +180,10 @@ def check_attention(case: Case, device: torch.device) -> None:
     poison(device)
     if first:
         with cut_into(case.parts):
-            parts.append(decode.attention_decode(q[:first], cache, None, made, scale, case.window))
+            parts.append(decode.attention_decode(q[:first], cache, None, made, scale, case.window, 0.0, None))
     if first < len(q):
         rest = (x[first:] for x in (q, k, v))
-        parts.append(prefill.attention_prefill(*rest, cache, None, made, scale, case.window))
+        parts.append(prefill.attention_prefill(*rest, cache, None, made, scale, case.window, 0.0, None))
     wanted = []
     for tokens, num_queries in zip(whole, case.queries, strict=True):
         query, key, value = tokens.split((num_heads, kv_heads, kv_heads), dim=1)
@@ -224,12 +224,12 @@ def check_scales(device: torch.device) -> None:
     qkv = whole[:, :40].flatten(0, 1).flatten(1).to(device)
     q, k, v = kv_cache.qkv_rope_write(qkv, None, 0.0, cos_sin, cache, scales, made, 4, 2)
     close(cache[0, 0, 1, :], whole[0, :16, 5] / 2.0, torch.float32)
-    found = [prefill.attention_prefill(q, k, v, cache, scales, made, 0.25, None)]
+    found = [prefill.attention_prefill(q, k, v, cache, scales, made, 0.25, None, 0.0, None)]
     second = on(make_step([40, 40], [1, 1], [[0, 1, 2], [5, 6, 7]], 16, 2), device)
     made = plan.attention_plan(second)
     q, k, v = kv_cache.qkv_rope_write(whole[:, 40].flatten(1).to(device), None, 0.0, cos_sin, cache, scales, made, 4, 2)
     with cut_into(2):
-        found.append(decode.attention_decode(q, cache, scales, made, 0.25, None))
+        found.append(decode.attention_decode(q, cache, scales, made, 0.25, None, 0.0, None))
     wanted = [dense_attention(x[:40, :4], x[:40, 4:6], x[:40, 6:], 0.25) for x in whole]
     wanted += [dense_attention(x[40:, :4], x[:, 4:6], x[:, 6:], 0.25) for x in whole]
     close(torch.cat(found), torch.cat(wanted), torch.float32)

@@ -3,7 +3,7 @@
 Query heads that share a key/value head are packed into the query axis, so that a group is one batched product.
 scaled_dot_product_attention runs two products a row and head, one after the other, at 6 us: right for a few heads. For
 more, one product over all of them wins (8 heads, 16 rows of 160 keys: 1.0 against 2.0 ms).
-Shapes: T tokens, HQ/HK heads, D head size, G rows of a group, L keys.
+Caps and sinks are softmax.py's. Shapes: T tokens, HQ/HK heads, D head size, G rows of a group, L keys.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch.nn.functional as F
 
 from atom.model_ops.kernels.reference.kv_cache import gather
 from atom.model_ops.kernels.reference.plan import DecodeGroup, Plan, SequenceRow
+from atom.model_ops.kernels.reference.softmax import Softmax, attend
 
 _FEW_HEADS = 4
 
@@ -24,17 +25,20 @@ def attention_decode(
     plan: Plan,
     scale: float,
     window: int | None,
+    soft_cap: float,
+    sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """q [Td, HQ, D] over each row's cached keys, its own token's among them; returns [Td, HQ * D]."""
+    softmax = Softmax(scale, window, soft_cap, sinks)
     if plan.several:
-        rows = [_attend_cached(q, kv_cache, kv_scales, plan, row, scale, window) for row in plan.several]
+        rows = [_attend_cached(q, kv_cache, kv_scales, plan, row, softmax) for row in plan.several]
         return rows[0] if len(rows) == 1 else torch.cat(rows)
     first = plan.single[0]
     if first.rows is None:
-        return _attend_group(q, kv_cache, kv_scales, plan, first, scale, window)
+        return _attend_group(q, kv_cache, kv_scales, plan, first, softmax)
     out = q.new_empty(q.shape[0], q.shape[1] * q.shape[2])
     for group in plan.single:
-        out[group.rows] = _attend_group(q[group.rows], kv_cache, kv_scales, plan, group, scale, window)
+        out[group.rows] = _attend_group(q[group.rows], kv_cache, kv_scales, plan, group, softmax)
     return out
 
 
@@ -47,14 +51,17 @@ def attention_prefill(
     plan: Plan,
     scale: float,
     window: int | None,
+    soft_cap: float,
+    sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """q [Tp, HQ, D], k and v [Tp, HK, D] of the prefill rows; returns [Tp, HQ * D]."""
+    softmax = Softmax(scale, window, soft_cap, sinks)
     rows = []
     for row in plan.prefills:
         if row.num_context or kv_scales is not None:
-            rows.append(_attend_cached(q, kv_cache, kv_scales, plan, row, scale, window))
+            rows.append(_attend_cached(q, kv_cache, kv_scales, plan, row, softmax))
         else:
-            rows.append(_attend_fresh(q, k, v, plan, row, scale, window))
+            rows.append(_attend_fresh(q, k, v, plan, row, softmax))
     return rows[0] if len(rows) == 1 else torch.cat(rows)
 
 
@@ -64,8 +71,7 @@ def _attend_group(
     kv_scales: torch.Tensor | None,
     plan: Plan,
     group: DecodeGroup,
-    scale: float,
-    window: int | None,
+    softmax: Softmax,
 ) -> torch.Tensor:
     """q [G, HQ, D] to [G, HQ * D].
 
@@ -73,6 +79,10 @@ def _attend_group(
     """
     num_rows, num_kv_heads = q.shape[0], kv_cache.shape[2]
     keys, values = gather(kv_cache, kv_scales, group.block_ids, plan, q.dtype)
+    scale, window = softmax.scale, softmax.window
+    if not softmax.is_plain:
+        mask = plan.decode_mask(group, 1, window, torch.float32)
+        return attend(q.unsqueeze(2), keys, values, mask, softmax).view(num_rows, -1)
     if num_kv_heads <= _FEW_HEADS:
         packed = q.view(num_rows, num_kv_heads, -1, q.shape[2])
         mask = plan.decode_mask(group, 1, window, q.dtype).unsqueeze(1)
@@ -96,16 +106,15 @@ def _batched_product(
 
 
 def _attend_fresh(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan, row: SequenceRow, scale: float, window: int | None
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan, row: SequenceRow, softmax: Softmax
 ) -> torch.Tensor:
     """A row with nothing in the cache: its own keys and values are all there is. Returns [Tq, HQ * D]."""
     query, key, value = (x[row.start : row.end].transpose(0, 1).unsqueeze(0) for x in (q, k, v))
-    if window is None or window >= row.num_keys:
+    scale, window = softmax.scale, softmax.window
+    if softmax.is_plain and (window is None or window >= row.num_keys):
         out = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=True)
-    else:
-        mask = plan.causal_mask(row, row.num_keys, window, q.dtype)
-        out = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale, enable_gqa=True)
-    return out[0].transpose(0, 1).flatten(1)
+        return out[0].transpose(0, 1).flatten(1)
+    return _attend_causally(query, key, value, plan, row, softmax)
 
 
 def _attend_cached(
@@ -114,13 +123,22 @@ def _attend_cached(
     kv_scales: torch.Tensor | None,
     plan: Plan,
     row: SequenceRow,
-    scale: float,
-    window: int | None,
+    softmax: Softmax,
 ) -> torch.Tensor:
     """A row whose earlier tokens, and by now its own, are in the cache. Returns [Tq, HQ * D]."""
     keys, values = gather(kv_cache, kv_scales, row.block_ids, plan, q.dtype)
     keys, values = keys[:, :, : row.num_keys], values[:, :, : row.num_keys]
-    query = q[row.start : row.end].transpose(0, 1).unsqueeze(0)
-    mask = plan.causal_mask(row, row.num_keys, window, q.dtype)
-    out = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale, enable_gqa=True)
+    return _attend_causally(q[row.start : row.end].transpose(0, 1).unsqueeze(0), keys, values, plan, row, softmax)
+
+
+def _attend_causally(
+    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, plan: Plan, row: SequenceRow, softmax: Softmax
+) -> torch.Tensor:
+    """query [1, HQ, Tq, D] at the end of keys and values [1, HK, L, D]. Returns [Tq, HQ * D]."""
+    if softmax.is_plain:
+        mask = plan.causal_mask(row, row.num_keys, softmax.window, query.dtype)
+        out = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=softmax.scale, enable_gqa=True)
+    else:
+        mask = plan.causal_mask(row, row.num_keys, softmax.window, torch.float32)
+        out = attend(query, keys, values, mask.unsqueeze(0), softmax)
     return out[0].transpose(0, 1).flatten(1)

@@ -107,8 +107,12 @@ def attention_decode(
     plan: Plan,
     scale: float,
     window: int | None,
+    soft_cap: float,
+    sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """q [Td, HQ, D] over each token's cached keys, its own among them; returns [Td, HQ * D]."""
+    if soft_cap or sinks is not None:
+        raise NotImplementedError("soft caps and sinks in Triton's decode attention")
     num_tokens, num_heads, head_dim = q.shape
     num_kv_heads, block_size = kv_cache.shape[2], kv_cache.shape[3]
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)

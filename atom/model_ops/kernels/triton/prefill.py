@@ -73,8 +73,12 @@ def attention_prefill(
     plan: Plan,
     scale: float,
     window: int | None,
+    soft_cap: float,
+    sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """q [Tp, HQ, D], k and v [Tp, HK, D] of the prefill rows; returns [Tp, HQ * D]."""
+    if soft_cap or sinks is not None:
+        raise NotImplementedError("soft caps and sinks in Triton's prefill attention")
     rows = plan.prefill
     assert rows is not None
     if rows.is_fresh and kv_scales is None and _has_flash(q):
