@@ -91,6 +91,7 @@ class Config:
     tool_call_parser: str
     reasoning_ends_at_tool_call: bool
     torch_profiler_dir: Path | None
+    mark_trace: bool
     enable_log_stats: bool
     throughput_log_interval: float
     parallel: ParallelConfig
@@ -106,6 +107,8 @@ class Config:
         """
         check_all()
         given = check_settings({"model": model, **overrides})
+        if given["mark_trace"] and given["torch_profiler_dir"] is None:
+            raise ValueError("--mark-trace: say with --torch-profiler-dir where the traces go")
         folder = find_model(given["model"])
         hf = _read_hf_config(folder.path, given["hf_overrides"])
         names = {f.name for f in fields(cls)}

@@ -116,7 +116,7 @@ def test_an_unknown_keyword_names_the_nearest(tiny: str) -> None:
         ("num_speculative_tokens", 2, "speculative decoding is not implemented yet"),
         ("level", 2, "not implemented yet"),
         ("port", 9000, "the HTTP port is --server-port"),
-        ("mark_trace", True, "traces of graph captures are not implemented yet"),
+        ("mark_trace", True, "say with --torch-profiler-dir where the traces go"),
     ],
 )
 def test_bad_values_name_the_flag_and_the_reason(tiny: str, name: str, value: Any, words: str) -> None:

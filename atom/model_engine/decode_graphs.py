@@ -13,15 +13,19 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
+from atom.config import Config
 from atom.model_engine.batch import ScheduledBatch
+from atom.model_engine.capture_traces import CaptureTraces
 from atom.model_engine.device_copies import upload
 from atom.model_engine.input_batch import InputBatch
+from atom.model_ops.kernels.select import Kernels
 from atom.model_ops.step import StepInputs
 
 logger = logging.getLogger(__name__)
@@ -29,6 +33,8 @@ logger = logging.getLogger(__name__)
 _SMALL_SIZES = (1, 2, 4, 8)
 _SIZE_STEP = 16
 _MAX_SIZE = 512
+# Tokens of a row.
+_QUERY_LEN = 1
 
 # The model's part of a step: logits [G, V] and the greedy tokens [G] of decode rows.
 DecodeFunction = Callable[[StepInputs], tuple[torch.Tensor, torch.Tensor]]
@@ -41,6 +47,19 @@ def capture_sizes(asked: Sequence[int] | None, max_num_seqs: int) -> list[int]:
     largest = min(max_num_seqs, _MAX_SIZE)
     sizes = (*_SMALL_SIZES, *range(_SIZE_STEP, largest, _SIZE_STEP))
     return [*(size for size in sizes if size < largest), largest]
+
+
+def why_no_graphs(config: Config, device: torch.device, kernels: Kernels) -> str | None:
+    """Why decodes run without graphs, None when they can have them."""
+    if device.type != "cuda":
+        return "a CPU has none"
+    if config.enforce_eager:
+        return "--enforce-eager"
+    if not capture_sizes(config.compilation.cudagraph_capture_sizes, config.max_num_seqs):
+        return "--cudagraph-capture-sizes leaves no size"
+    if kernels.choice["attention_plan"] == "reference":
+        return "the reference's attention plans its steps on the host"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +75,10 @@ class _Graph:
 class DecodeGraphs:
     """Graphs of several sizes over one model and one state; they share their memory, so one runs at a time."""
 
-    def __init__(self, sizes: Sequence[int], decode: DecodeFunction, inputs: InputBatch) -> None:
-        """Capture. `sizes` ascend. Raises torch.OutOfMemoryError."""
+    def __init__(
+        self, sizes: Sequence[int], decode: DecodeFunction, inputs: InputBatch, traces: CaptureTraces | None = None
+    ) -> None:
+        """Capture. `sizes` ascend; `traces` records each capture. Raises torch.OutOfMemoryError."""
         self._sizes = list(sizes)
         self._inputs = inputs
         self._decode = decode
@@ -68,7 +89,8 @@ class DecodeGraphs:
         # The largest first: the smaller ones fit into the memory that it leaves.
         bar = tqdm(reversed(self._sizes), desc="Capturing graphs", total=len(sizes), disable=not sys.stderr.isatty())
         for size in bar:
-            self._graphs[size] = self._capture(size)
+            with nullcontext() if traces is None else traces.record(size, _QUERY_LEN):
+                self._graphs[size] = self._capture(size)
         taken = (free - torch.cuda.mem_get_info(inputs.device)[0]) / 2**30
         logger.info("captured %d decode graphs, %.1f s, %.2f GiB", len(sizes), time.monotonic() - start, taken)
 

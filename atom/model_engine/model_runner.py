@@ -18,7 +18,8 @@ from atom import envs
 from atom.config import Config
 from atom.model_engine import kv_cache
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
-from atom.model_engine.decode_graphs import DecodeGraphs, capture_sizes
+from atom.model_engine.capture_traces import CaptureTraces
+from atom.model_engine.decode_graphs import DecodeGraphs, capture_sizes, why_no_graphs
 from atom.model_engine.device_copies import begin_download, upload
 from atom.model_engine.grammars import Grammars
 from atom.model_engine.input_batch import InputBatch, SampledRows
@@ -26,6 +27,7 @@ from atom.model_engine.memory_profile import explain_out_of_memory, run_largest_
 from atom.model_engine.messages import EngineInfo, TokenLogprobs
 from atom.model_engine.sampling_state import OFF, SamplingState
 from atom.model_engine.token_masks import MaskedRows, TokenMasks
+from atom.model_engine.trace_files import worker_folder
 from atom.model_loader.loader import load_model
 from atom.model_ops.context import BuildContext
 from atom.model_ops.kernels.select import select_kernels
@@ -154,17 +156,21 @@ class ModelRunner:
 
     @torch.inference_mode()
     def _capture_graphs(self) -> DecodeGraphs | None:
-        """None on a CPU, with --enforce-eager, and over kernels that plan on the host."""
         config = self.config
+        reason = why_no_graphs(config, self.device, self.kernels)
+        if reason is not None:
+            if config.mark_trace:
+                raise ValueError(f"--mark-trace: there are no graphs whose capture it could trace ({reason})")
+            if self.device.type == "cuda":
+                logger.info("no decode graphs: %s", reason)
+            return None
+        traces = None
+        if config.mark_trace and (folder := worker_folder(config.torch_profiler_dir, config.parallel)):
+            traces = CaptureTraces(folder, 0, self.device)
         sizes = capture_sizes(config.compilation.cudagraph_capture_sizes, config.max_num_seqs)
-        if self.device.type != "cuda" or config.enforce_eager or not sizes:
-            return None
-        if self.kernels.choice["attention_plan"] == "reference":
-            logger.info("no decode graphs: the reference's attention plans its steps on the host")
-            return None
         remedy = "give a smaller --gpu-memory-utilization, fewer --cudagraph-capture-sizes, or --enforce-eager"
         with explain_out_of_memory("capturing decode graphs", remedy):
-            return DecodeGraphs(sizes, self._decode, self.inputs)
+            return DecodeGraphs(sizes, self._decode, self.inputs, traces)
 
     def _decode(self, step: StepInputs) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits and greedy tokens of a step of decodes."""

@@ -1,16 +1,13 @@
-"""Traces of torch's profiler: when one is recorded, how its steps are named, where its file goes.
+"""Traces of torch's profiler: when one is recorded and how its steps are named.
 
-Owns the order idle, recording, writing, and the files' names. Knows neither the engine's loop nor HTTP: `start`, `stop`
+Owns the order idle, recording, writing. Knows neither the engine's loop nor HTTP: `start`, `stop`
 and `annotate` are called in the thread that runs the model (torch records the thread that starts it), `write` in
 another, so that steps go on while a large trace is written.
 """
 
 from __future__ import annotations
 
-import gzip
 import logging
-import re
-import shutil
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -22,16 +19,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from atom import envs
-from atom.config import ParallelConfig
 from atom.model_engine.batch import ScheduledBatch
 from atom.model_engine.messages import EngineCallError
 from atom.model_engine.step_label import step_label
+from atom.model_engine.trace_files import trace_name, write_trace
 
 logger = logging.getLogger(__name__)
-
-SUFFIX = ".pt.trace.json.gz"
-# A trace is compressed in pieces: one of an hour may be larger than the memory that is left.
-_CHUNK = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,34 +130,3 @@ class Profiler:
             logger.warning("the profiler was never stopped; its trace is dropped")
             self._state = "idle"
             abandoned.stop()
-
-
-def worker_folder(
-    parent: Path | None, parallel: ParallelConfig, tensor_rank: int = 0, data_rank: int = 0
-) -> Path | None:
-    """The folder of one worker's traces: `rank_{r}`, or `dp{d}_tp{r}` where several engines share `parent`."""
-    if parent is None:
-        return None
-    if parallel.data_parallel_size > 1:
-        return parent / f"dp{data_rank}_tp{tensor_rank}"
-    return parent / f"rank_{tensor_rank}"
-
-
-def trace_name(model: str, moment: datetime) -> str:
-    """The file's name: the model's base name in plain characters, and local time to the millisecond."""
-    base = re.sub(r"[^A-Za-z0-9._-]+", "_", model.rstrip("/").rpartition("/")[2]) or "model"
-    return f"{base}_ts_{moment:%Y%m%d_%H%M%S}_{moment.microsecond // 1000:03d}{SUFFIX}"
-
-
-def write_trace(recorded: profile, file: Path) -> None:
-    """Write a stopped profile as a gzip-compressed Chrome trace. `file` appears when it is whole, or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    plain, partial = file.with_suffix(""), file.with_name(file.name + ".part")
-    try:
-        recorded.export_chrome_trace(str(plain))
-        with plain.open("rb") as source, gzip.open(partial, "wb", compresslevel=6) as target:
-            shutil.copyfileobj(source, target, _CHUNK)
-        partial.replace(file)
-    finally:
-        plain.unlink(missing_ok=True)
-        partial.unlink(missing_ok=True)

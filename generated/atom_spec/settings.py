@@ -395,11 +395,10 @@ SETTINGS: tuple[Setting, ...] = (
         name="mark_trace",
         type="boolean",
         default=False,
-        help="Write a trace of every graph capture too, beside the traces of --torch-profiler-dir.",
+        help="Write a trace of every graph's capture, to capture_traces in the folders of --torch-profiler-dir.",
         group="observe",
         used_by="engine",
         flags=("--mark-trace", "--mark_trace"),
-        refuse="traces of graph captures are not implemented yet",
     ),
     Setting(
         name="host",

@@ -15,6 +15,7 @@ from atom.config import Config
 from atom.model_engine.engine_core import EngineCore
 from atom.model_engine.messages import EngineRequest
 from atom.sampling_params import SamplingParams
+from tests.model_engine.test_profiler import events_of
 from tests.models.drive import Driver, make_runner
 from tests.models.tiny import SIZES, VARIANTS, make_model, save_model
 
@@ -167,3 +168,17 @@ def test_too_large_a_step_says_what_to_change() -> None:
             )  # fmt: skip
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def test_every_capture_leaves_a_trace_of_its_kernels(tmp_path: Path) -> None:
+    make_runner(
+        Config.resolve("atom-tiny").model_path, device="cuda", max_model_len=512, block_size=16, max_num_seqs=4,
+        kv_cache_memory=1 << 26, torch_profiler_dir=tmp_path, mark_trace=True,
+    )  # fmt: skip
+    folder = tmp_path / "rank_0" / "capture_traces"
+    assert sorted(file.name for file in folder.iterdir()) == [f"bs_{n}_q_1_rank0.json.gz" for n in (1, 2, 4)]
+    events = events_of(folder, "bs_4_q_1_rank0.json.gz")
+    names = [str(event.get("name")) for event in events]
+    assert "capture_graph_bs_4" in names
+    assert any(event.get("cat") == "kernel" for event in events)  # the warm-up forward
+    assert any("BeginCapture" in name for name in names)

@@ -15,9 +15,10 @@ import pytest
 import torch
 
 from atom.config import ParallelConfig
-from atom.model_engine import profiler as module
+from atom.model_engine import trace_files as module
 from atom.model_engine.messages import EngineCallError
-from atom.model_engine.profiler import Profiler, Trace, trace_name, worker_folder
+from atom.model_engine.profiler import Profiler, Trace
+from atom.model_engine.trace_files import trace_name, worker_folder
 from tests.model_engine.test_step_label import batch_of
 
 CPU = torch.device("cpu")

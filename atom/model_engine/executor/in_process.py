@@ -60,7 +60,8 @@ class InProcessExecutor(Executor):
         import torch
 
         from atom.model_engine.model_runner import ModelRunner, resolve_device, use_own_stream
-        from atom.model_engine.profiler import Profiler, worker_folder
+        from atom.model_engine.profiler import Profiler
+        from atom.model_engine.trace_files import worker_folder
 
         config = self._config
         folder = worker_folder(config.torch_profiler_dir, config.parallel)
