@@ -6,6 +6,13 @@ from msgspec import Meta, Struct, UNSET, UnsetType
 from typing import Annotated, Literal, TypeAlias
 
 
+class ChatStatus(Struct, kw_only=True):
+    tool_call_format: str | None
+    reasoning_dialect: str | None
+    thinking_switch: str | None
+    reasoning_efforts: list[str]
+
+
 class DetokenizeRequest(Struct, kw_only=True):
     tokens: list[DetokenizeRequestToken]
     model: str | None = None
@@ -18,8 +25,25 @@ class DetokenizeResponse(Struct, kw_only=True):
     prompt: str
 
 
+class DurationTotal(Struct, kw_only=True):
+    count: int
+    seconds: float
+
+
 class Health(Struct, kw_only=True):
     status: Literal["ok"] = "ok"
+
+
+class LoadStatus(Struct, kw_only=True):
+    requests_running: int
+    requests_waiting: int
+    kv_cache_blocks_used: int
+    kv_cache_blocks_total: int
+    prompt_tokens: int
+    cached_prompt_tokens: int
+    generation_tokens: int
+    time_to_first_token: DurationTotal
+    inter_token_latency: DurationTotal
 
 
 class MtpStats(Struct, kw_only=True):
@@ -42,6 +66,19 @@ class ProfileTrace(Struct, kw_only=True):
     trace_dir: str
     file: str
     elapsed: float
+
+
+class ServerStatus(Struct, kw_only=True):
+    state: Literal["ok", "draining", "dead"]
+    version: str
+    models: list[str]
+    architecture: str
+    device: str
+    dtype: str
+    max_model_len: int
+    kernels: dict[str, str]
+    chat: ChatStatus | None
+    load: LoadStatus
 
 
 class TokenizeRequest(Struct, kw_only=True):

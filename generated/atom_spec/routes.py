@@ -103,8 +103,11 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/debug/mtp_stats", "getMtpStats", "operations", statuses=(200, 401, 405, 500, 503)),
     Route("POST", "/start_profile", "startProfile", "operations", statuses=(200, 400, 401, 405, 409, 500, 503, 504)),
     Route("POST", "/stop_profile", "stopProfile", "operations", statuses=(200, 400, 401, 405, 409, 500, 503, 504)),
-    Route("GET", "/", "getPage", "pages", statuses=(200, 401, 405, 500)),
-    Route("HEAD", "/", "headPage", "pages", statuses=(200, 401, 405, 500)),
+    Route("GET", "/status", "getStatus", "operations", statuses=(200, 401, 405, 500)),
+    Route("GET", "/", "getPage", "pages", auth=False, statuses=(200, 405, 500)),
+    Route("HEAD", "/", "headPage", "pages", auth=False, statuses=(200, 405, 500)),
+    Route("GET", "/assets/{name}", "getAsset", "pages", auth=False, statuses=(200, 404, 405, 500)),
+    Route("HEAD", "/assets/{name}", "headAsset", "pages", auth=False, statuses=(200, 404, 405, 500)),
     Route("GET", "/docs", "getDocs", "pages", statuses=(200, 401, 405, 500)),
     Route("GET", "/openapi.json", "getOpenapi", "pages", statuses=(200, 401, 405, 500)),
 )

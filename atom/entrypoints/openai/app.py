@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route as HttpRoute
 
-from atom.entrypoints.openai import admin, chat, completions, messages, pages, responses
+from atom.entrypoints.openai import admin, chat, completions, messages, page, pages, responses, server_status
 from atom.entrypoints.openai import models as model_list
 from atom.entrypoints.openai.endpoint import Endpoint, Handler, Operation
 from atom.entrypoints.openai.middleware import Cors, EnvelopeMiddleware, http_exception, unexpected_error
@@ -29,6 +29,8 @@ HANDLERS: dict[str, Handler] = {
     **responses.HANDLERS,
     **model_list.HANDLERS,
     **admin.HANDLERS,
+    **server_status.HANDLERS,
+    **page.HANDLERS,
     **pages.HANDLERS,
 }
 

@@ -69,6 +69,11 @@ class ServerMetrics(Collector):
             child = children[labels] = _Histogram(_BY_NAME[name].buckets)
         return child
 
+    def total(self, name: str) -> tuple[int, float]:
+        """How many observations a histogram has under all its labels, and their sum."""
+        children = self._histograms[name].values()
+        return sum(child.count for child in children), sum(child.sum for child in children)
+
     def in_progress(self, change: int) -> None:
         """A request was accepted (+1) or ended (-1)."""
         self._num_in_progress += change
@@ -177,6 +182,10 @@ class _Histogram:
     def observe(self, value: float) -> None:
         self._counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
+
+    @property
+    def count(self) -> int:
+        return sum(self._counts)
 
     def cumulative(self) -> list[tuple[str, float]]:
         """Upper bounds, as text, and how many observations are not above them."""

@@ -1,6 +1,6 @@
-"""What a browser sees: the status page, and the contract as JSON and as a list for people.
+"""The contract: as JSON, and as a list for people.
 
-Owns plain, self-contained HTML: no scripts from elsewhere, so that it works offline.
+Owns the list's HTML, which is plain and self-contained.
 """
 
 from __future__ import annotations
@@ -12,18 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from atom.entrypoints.openai.endpoint import Handler
+from atom.entrypoints.openai.page import DOCS_STYLE, secured
 
 if TYPE_CHECKING:
     from atom.entrypoints.openai.serving import ServingContext
-
-_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em}"
-    "table{border-collapse:collapse}td,th{text-align:left;padding:.2em 1em .2em 0;vertical-align:top}"
-    "@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8bf}}"
-)
 
 
 @cache
@@ -35,23 +30,6 @@ def contract_json() -> bytes:
 async def get_openapi(serving: ServingContext, call: Request, body: None) -> Response:
     """The contract."""
     return Response(contract_json(), media_type="application/json")
-
-
-async def get_page(serving: ServingContext, call: Request, body: None) -> Response:
-    """Status and links."""
-    stats, info = serving.engine.stats, serving.engine.info
-    rows = {
-        "status": "ok" if serving.engine.is_alive else "the engine has stopped",
-        "models": ", ".join(serving.served_model_names),
-        "architecture": info.architecture,
-        "device": f"{info.device}, {info.dtype}",
-        "context": f"{info.max_model_len} tokens",
-        "requests": f"{stats.num_running} running, {stats.num_waiting} waiting",
-        "KV cache": f"{stats.num_blocks_used} of {stats.num_blocks_total} blocks in use",
-    }
-    table = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows.items())
-    links = " · ".join(f'<a href="{path}">{path}</a>' for path in ("/docs", "/openapi.json", "/metrics", "/v1/models"))
-    return _page("ATOM", f"<table>{table}</table><p>{links}</p>")
 
 
 async def get_docs(serving: ServingContext, call: Request, body: None) -> Response:
@@ -98,13 +76,15 @@ def _resolve(contract: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
 
 
 def _page(title: str, body: str) -> Response:
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    return HTMLResponse(f"<!doctype html><html lang=en><head>{head}</head><body><h1>{escape(title)}</h1>{body}</body>")
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{escape(title)}</title><style>{DOCS_STYLE}</style>"
+    )
+    text = f"<!doctype html><html lang=en><head>{head}</head><body><h1>{escape(title)}</h1>{body}</body>"
+    return secured(text.encode(), "text/html; charset=utf-8")
 
 
 HANDLERS: dict[str, Handler] = {
-    "getPage": get_page,
-    "headPage": get_page,
     "getDocs": get_docs,
     "getOpenapi": get_openapi,
 }
