@@ -2,8 +2,8 @@
 every enforced call is right.
 
 The shipped model on the CPU, in this process. Plain and enforced runs alternate, and the rows are medians of ratios, so
-that a busy machine moves both alike. `STRUCTURED_CALLS=200` makes instead that many enforced calls a format, over random
-schemas and a model that knows nothing (some 20 minutes); `STRUCTURED_FORMATS=qwen,glm` picks formats, to do it in pieces.
+that a busy machine moves both alike. `STRUCTURED_CALLS=200` makes that many enforced calls a format instead, over random
+schemas and a model that knows nothing (minutes); `STRUCTURED_FORMATS=qwen,glm` picks formats, to do it in pieces.
 """
 
 from __future__ import annotations
