@@ -133,6 +133,8 @@ class Case:
     dtype: torch.dtype = torch.float32
     first_block: int = 0
     parts: int | None = 4
+    soft_cap: float = 0.0
+    has_sinks: bool = False
 
 
 CASES = {
@@ -151,6 +153,14 @@ CASES = {
     "bf16": Case((130, 60), (1, 40), 1, heads=(2, 1), head_dim=128, dtype=torch.bfloat16),
     "bf16, fresh": Case((0, 0), (33, 130), 0, heads=(2, 1), dtype=torch.bfloat16),
     "bf16, fresh, window": Case((0,), (130,), 0, heads=(2, 2), window=20, dtype=torch.bfloat16),
+    "cap": Case((90, 12, 0), (1, 36, 50), 1, soft_cap=1.5),
+    "sinks": Case((90, 12, 0), (1, 36, 50), 1, heads=(16, 1), block_size=1, has_sinks=True),
+    "sinks, one part": Case((40, 0), (1, 1), 2, heads=(3, 1), head_dim=80, block_size=64, parts=1, has_sinks=True),
+    "sinks and window": Case((90, 12, 0), (1, 36, 50), 1, heads=(8, 1), window=7, has_sinks=True),
+    "cap, sinks, window, drafts": Case((60, 2), (3, 3), 2, head_dim=96, window=20, soft_cap=0.7, has_sinks=True),
+    "bf16, cap, sinks": Case(
+        (130, 0), (1, 70), 1, heads=(2, 1), head_dim=128, soft_cap=2.0, has_sinks=True, dtype=torch.bfloat16
+    ),
     "offsets beyond 31 bits": Case((40, 0), (1, 20), 1, heads=(2, 2), head_dim=256, block_size=32, first_block=70_000),
 }
 
@@ -176,18 +186,21 @@ def check_attention(case: Case, device: torch.device) -> None:
     qkv = torch.cat([x[c:].flatten(1) for x, c in zip(whole, case.contexts, strict=True)]).to(device)
     cos_sin = torch.cat((torch.ones(max(lens), 4), torch.zeros(max(lens), 4)), dim=-1).to(device, case.dtype)
     q, k, v = kv_cache.qkv_rope_write(qkv, None, 0.0, cos_sin, cache, None, made, num_heads, kv_heads)
-    scale, first, parts = case.head_dim**-0.5, step.num_decode_tokens, []
+    sinks = torch.linspace(-2, 4, num_heads, device=device) if case.has_sinks else None
+    softmax = (case.head_dim**-0.5, case.window, case.soft_cap, sinks)
+    first, parts = step.num_decode_tokens, []
     poison(device)
     if first:
         with cut_into(case.parts):
-            parts.append(decode.attention_decode(q[:first], cache, None, made, scale, case.window, 0.0, None))
+            parts.append(decode.attention_decode(q[:first], cache, None, made, *softmax))
     if first < len(q):
         rest = (x[first:] for x in (q, k, v))
-        parts.append(prefill.attention_prefill(*rest, cache, None, made, scale, case.window, 0.0, None))
+        parts.append(prefill.attention_prefill(*rest, cache, None, made, *softmax))
     wanted = []
     for tokens, num_queries in zip(whole, case.queries, strict=True):
         query, key, value = tokens.split((num_heads, kv_heads, kv_heads), dim=1)
-        wanted.append(dense_attention(query[-num_queries:], key, value, scale, case.window))
+        expected = (*softmax[:3], None if sinks is None else sinks.cpu())
+        wanted.append(dense_attention(query[-num_queries:], key, value, *expected))
     close(torch.cat(parts), torch.cat(wanted), case.dtype)
 
 

@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.paged import LOG2_E, load_tile, precision, product, softmax_step
+from atom.model_ops.kernels.triton.paged import LOG2_E, capped, load_tile, precision, product, softmax_step
 from atom.model_ops.kernels.triton.plan import Plan
 
 # Programs that keep an H200 (132 multiprocessors, several programs each) reading.
@@ -21,10 +21,10 @@ _MAX_PARTS = 32
 
 @triton.jit
 def _decode(
-    q, q_stride, cache, scales, tables, table_stride, positions, rows, out, partial, log_sums, scale, window,
+    q, q_stride, cache, scales, tables, table_stride, positions, rows, sinks, out, partial, log_sums, scale, window,
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,
     N: tl.constexpr, PARTS: tl.constexpr, HAS_SCALES: tl.constexpr, HAS_WINDOW: tl.constexpr, HAS_ROWS: tl.constexpr,
-    PRECISION: tl.constexpr, STAGES: tl.constexpr,
+    HAS_SINKS: tl.constexpr, SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     token, head, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     group: tl.constexpr = HQ // HK
@@ -49,10 +49,15 @@ def _decode(
     acc = tl.zeros((M, DP), tl.float32)
     total = tl.zeros((M,), tl.float32)
     largest = tl.full((M,), float("-inf"), tl.float32)
+    if HAS_SINKS:
+        # A sink is a key that the first part has seen: of value zero, in units of log2 as all scores.
+        if part == 0:
+            largest = tl.load(sinks + heads, mask=members < group, other=0.0) * 1.4426950408889634
+            total += 1.0
     for base in tl.range(start, end, N, num_stages=STAGES):
         keys = base + tl.arange(0, N)
         k, v = load_tile(cache, table, head, keys, end, d, HK, BS, D, dtype)
-        scores = product(query, tl.trans(k), PRECISION) * scale
+        scores = capped(product(query, tl.trans(k), PRECISION) * scale, SOFT_CAP)
         visible = keys < end
         if HAS_WINDOW:
             visible = visible & (keys >= length - window)
@@ -66,7 +71,10 @@ def _decode(
         tl.store(out + place[:, None] * D + d[None, :], acc.to(dtype), mask=is_head)
     else:
         tl.store(log_sums + place * PARTS + part, largest + tl.log2(total), mask=members < group)
-        if start < end:
+        holds = start < end
+        if HAS_SINKS:
+            holds = holds | (part == 0)
+        if holds:
             tl.store(partial + (place[:, None] * PARTS + part) * D + d[None, :], acc, mask=is_head)
 
 
@@ -111,8 +119,6 @@ def attention_decode(
     sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """q [Td, HQ, D] over each token's cached keys, its own among them; returns [Td, HQ * D]."""
-    if soft_cap or sinks is not None:
-        raise NotImplementedError("soft caps and sinks in Triton's decode attention")
     num_tokens, num_heads, head_dim = q.shape
     num_kv_heads, block_size = kv_cache.shape[2], kv_cache.shape[3]
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
@@ -125,11 +131,11 @@ def attention_decode(
     tile = 32 if q.dtype == torch.float32 or padded > 128 else 64
     _decode[(num_tokens, num_kv_heads, parts)](
         q, q.stride(0), kv_cache, kv_scales, plan.block_tables, plan.block_tables.stride(0), plan.positions,
-        plan.decode_rows, out, partial, log_sums, scale * LOG2_E, window or 0,
+        plan.decode_rows, sinks, out, partial, log_sums, scale * LOG2_E, window or 0,
         HQ=num_heads, HK=num_kv_heads, D=head_dim, DP=padded, BS=block_size,
         M=max(16, triton.next_power_of_2(num_heads // num_kv_heads)), N=tile, PARTS=parts,
         HAS_SCALES=kv_scales is not None, HAS_WINDOW=window is not None, HAS_ROWS=plan.decode_rows is not None,
-        PRECISION=precision(q.dtype), STAGES=3, num_warps=4,
+        HAS_SINKS=sinks is not None, SOFT_CAP=soft_cap, PRECISION=precision(q.dtype), STAGES=3, num_warps=4,
     )  # fmt: skip
     if parts > 1:
         _join[(num_tokens * num_heads,)](

@@ -36,6 +36,15 @@ def product(a, b, PRECISION: tl.constexpr):
 
 
 @triton.jit
+def capped(scores, SOFT_CAP: tl.constexpr):
+    """SOFT_CAP * tanh(scores / SOFT_CAP) of scores in units of log2; 0 leaves them as they are."""
+    if SOFT_CAP > 0.0:
+        # tanh(x) is 1 - 2 / (e^(2x) + 1), which is right where the power overflows, too.
+        scores = SOFT_CAP * 1.4426950408889634 * (1.0 - 2.0 / (tl.exp2(scores * (2.0 / SOFT_CAP)) + 1.0))
+    return scores
+
+
+@triton.jit
 def softmax_step(scores, v, acc, total, largest, PRECISION: tl.constexpr):
     """One tile: scores [M, N] in units of log2, -inf where hidden; acc [M, DP], total and largest [M] so far."""
     found = tl.maximum(largest, tl.max(scores, axis=1))

@@ -11,15 +11,16 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.paged import LOG2_E, load_tile, precision, product, softmax_step
+from atom.model_ops.kernels.triton.paged import LOG2_E, capped, load_tile, precision, product, softmax_step
 from atom.model_ops.kernels.triton.plan import Plan, PrefillRows
 
 
 @triton.jit
 def _prefill(
-    q, q_stride, cache, scales, tables, table_stride, tiles, out, scale, window,
+    q, q_stride, cache, scales, tables, table_stride, tiles, sinks, out, scale, window,
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,
-    N: tl.constexpr, HAS_SCALES: tl.constexpr, HAS_WINDOW: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+    N: tl.constexpr, HAS_SCALES: tl.constexpr, HAS_WINDOW: tl.constexpr, HAS_SINKS: tl.constexpr,
+    SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     tile = tiles + tl.program_id(1) * 4
     first, count, row, position = tl.load(tile), tl.load(tile + 1), tl.load(tile + 2), tl.load(tile + 3)
@@ -44,15 +45,19 @@ def _prefill(
     acc = tl.zeros((M, DP), tl.float32)
     total = tl.zeros((M,), tl.float32)
     largest = tl.full((M,), float("-inf"), tl.float32)
+    if HAS_SINKS:
+        # A sink is a key that has been seen: of value zero, in units of log2 as all scores.
+        largest = tl.full((M,), 1.4426950408889634, tl.float32) * tl.load(sinks + query_head)
+        total += 1.0
     for base in tl.range(start, whole, N, num_stages=STAGES):
         k, v = load_tile(cache, table, head, base + tl.arange(0, N), end, d, HK, BS, D, dtype)
-        scores = product(query, tl.trans(k), PRECISION) * scale
+        scores = capped(product(query, tl.trans(k), PRECISION) * scale, SOFT_CAP)
         acc, total, largest = softmax_step(scores, v, acc, total, largest, PRECISION)
     queries = (position + members)[:, None]
     for base in tl.range(whole, end, N, num_stages=1):
         keys = base + tl.arange(0, N)
         k, v = load_tile(cache, table, head, keys, end, d, HK, BS, D, dtype)
-        scores = product(query, tl.trans(k), PRECISION) * scale
+        scores = capped(product(query, tl.trans(k), PRECISION) * scale, SOFT_CAP)
         visible = keys[None, :] <= queries
         if HAS_WINDOW:
             visible = visible & (keys[None, :] > queries - window)
@@ -77,11 +82,9 @@ def attention_prefill(
     sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """q [Tp, HQ, D], k and v [Tp, HK, D] of the prefill rows; returns [Tp, HQ * D]."""
-    if soft_cap or sinks is not None:
-        raise NotImplementedError("soft caps and sinks in Triton's prefill attention")
     rows = plan.prefill
     assert rows is not None
-    if rows.is_fresh and kv_scales is None and _has_flash(q):
+    if rows.is_fresh and kv_scales is None and soft_cap == 0.0 and sinks is None and _has_flash(q):
         return _flash(q, k, v, rows, scale, window)
     num_tokens, num_heads, head_dim = q.shape
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
@@ -90,11 +93,11 @@ def attention_prefill(
     queries, keys = (32, 32) if is_small else (128, 64)
     tiles = rows.tiles(queries)
     _prefill[(num_heads, tiles.shape[0])](
-        q, q.stride(0), kv_cache, kv_scales, plan.block_tables, plan.block_tables.stride(0), tiles, out,
+        q, q.stride(0), kv_cache, kv_scales, plan.block_tables, plan.block_tables.stride(0), tiles, sinks, out,
         scale * LOG2_E, window or 0,
         HQ=num_heads, HK=kv_cache.shape[2], D=head_dim, DP=padded, BS=kv_cache.shape[3], M=queries, N=keys,
-        HAS_SCALES=kv_scales is not None, HAS_WINDOW=window is not None, PRECISION=precision(q.dtype),
-        STAGES=2 if is_small else 3, num_warps=4 if is_small else 8,
+        HAS_SCALES=kv_scales is not None, HAS_WINDOW=window is not None, HAS_SINKS=sinks is not None,
+        SOFT_CAP=soft_cap, PRECISION=precision(q.dtype), STAGES=2 if is_small else 3, num_warps=4 if is_small else 8,
     )  # fmt: skip
     return out
 
