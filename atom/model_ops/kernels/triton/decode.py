@@ -51,9 +51,9 @@ def _decode(
     largest = tl.full((M,), float("-inf"), tl.float32)
     if HAS_SINKS:
         # A sink is a key that the first part has seen: of value zero, in units of log2 as all scores.
-        is_first = part == 0
-        largest = tl.load(sinks + heads, mask=(members < group) & is_first, other=float("-inf")) * 1.4426950408889634
-        total += tl.where(is_first, 1.0, 0.0)
+        counted = members < tl.where(part == 0, group, 0)
+        largest = tl.load(sinks + heads, mask=counted, other=float("-inf")) * 1.4426950408889634
+        total = tl.where(counted, 1.0, 0.0)
     for base in tl.range(start, end, N, num_stages=STAGES):
         keys = base + tl.arange(0, N)
         k, v = load_tile(cache, table, head, keys, end, d, HK, BS, D, dtype)
