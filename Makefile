@@ -18,7 +18,7 @@ ARGS ?=
 PART ?= all
 TESTS ?= tests
 
-.PHONY: help setup generate check-generated fix lint type layers shape test test-gpu conformance bench bench-gpu serve check clean builtin-model eval
+.PHONY: help setup generate check-generated fix lint type layers aiter-contract shape test test-gpu conformance bench bench-gpu serve check clean builtin-model eval
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ type: $(STAMP)  ## mypy --strict on everything that holds no tensors
 layers: $(STAMP)  ## import-linter: imports go downwards only
 	$(VENV)/bin/lint-imports
 
+aiter-contract: $(STAMP)  ## our calls into AITER against the pinned wheel's sources (fetched once, read, not run)
+	$(PY) -m tools.aiter_contract $(ARGS)
+
 shape: $(STAMP)  ## file and function sizes, module docstrings
 	$(PY) -m pytest -q tests/architecture
 
@@ -103,7 +106,7 @@ endif
 eval: $(VENV)/.bench  ## the shipped model's score by every way to it; they must be one number
 	$(PY) -m tools.eval $(ARGS)
 
-check: check-generated lint type layers shape test conformance  ## everything that must hold before a push
+check: check-generated lint type layers aiter-contract shape test conformance  ## everything that must hold before a push
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
