@@ -134,6 +134,37 @@ def test_seeds(server: ServerProcess) -> None:
     assert two[0]["text"] != two[1]["text"] and str([two[0]["text"]]) == text(seed=11)
 
 
+def test_the_choices_of_a_prompt_share_its_prefill(server: ServerProcess) -> None:
+    """200 tokens are read once, for each further choice only the 8 that fill no block; usage counts the prompt once."""
+
+    def computed() -> float:
+        text = server.client.get("/metrics").text
+        values = [
+            float(re.search(rf"^atom:{name}_total (\S+)$", text, re.M)[1])  # type: ignore[index]
+            for name in ("prompt_tokens", "prefix_cache_cached_tokens")
+        ]
+        return values[0] - values[1]
+
+    before = computed()
+    ids = [11 + place % 77 for place in range(200)]
+    body = server.complete(prompt=ids, max_tokens=6, n=4, ignore_eos=True, temperature=0.9, seed=3).json()
+    assert body["usage"]["prompt_tokens"] == 200 and body["usage"]["completion_tokens"] == 24
+    assert body["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+    assert len({choice["text"] for choice in body["choices"]}) > 1
+    assert computed() - before == 200 + 3 * 8
+
+
+def test_an_echoed_prompt_is_scored_once_for_all_its_choices(server: ServerProcess) -> None:
+    ids = [13 + place % 71 for place in range(100)]
+    fields = {"max_tokens": 2, "echo": True, "logprobs": 1, "temperature": 0, "ignore_eos": True}
+    several = server.complete(prompt=[ids, ids[50:]], n=3, **fields).json()["choices"]
+    for choice, prompt in zip(several, [ids] * 3 + [ids[50:]] * 3, strict=True):
+        (alone,) = server.complete(prompt=prompt, **fields).json()["choices"]
+        assert choice["logprobs"]["tokens"] == alone["logprobs"]["tokens"]
+        scores, expected = choice["logprobs"]["token_logprobs"], alone["logprobs"]["token_logprobs"]
+        assert scores[0] is None and scores[1:] == pytest.approx(expected[1:], abs=1e-4)
+
+
 def test_leaving_frees_the_blocks(server: ServerProcess) -> None:
     def used() -> float:
         text = server.client.get("/metrics").text

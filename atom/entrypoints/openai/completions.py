@@ -67,8 +67,9 @@ class CompletionAnswer:
         self._serving = serving
         self._prompts = prompts
         self._skip_special_tokens = request.skip_special_tokens is not False
+        self._num_samples = request.n or 1
         self.runs = [
-            self._run(request, index, sample) for index in range(len(prompts)) for sample in range(request.n or 1)
+            self._run(request, index, sample) for index in range(len(prompts)) for sample in range(self._num_samples)
         ]
 
     def metrics(self) -> RequestMetrics:
@@ -86,7 +87,9 @@ class CompletionAnswer:
         prompt = self._prompts[run.prompt_index]
         if self.num_top is None:
             return prompt.text, []
-        known = run.prompt_logprobs or [None] * len(prompt.token_ids)
+        # The prompt's first choice is the one that scores it; the others begin later.
+        scored = self.runs[run.prompt_index * self._num_samples]
+        known = scored.prompt_logprobs or [None] * len(prompt.token_ids)
         return prompt.text, prompt_entries(self._serving.tokenizer, prompt.token_ids, known, self._skip_special_tokens)
 
     def logprobs(self, entries: Sequence[TokenEntry]) -> dict[str, Any] | None:
@@ -97,7 +100,7 @@ class CompletionAnswer:
 
     def _run(self, request: CompletionRequest, prompt_index: int, sample: int) -> SequenceRun:
         serving, prompt = self._serving, self._prompts[prompt_index]
-        index = prompt_index * (request.n or 1) + sample
+        index = prompt_index * self._num_samples + sample
         num_tokens = len(prompt.token_ids)
         max_tokens = room_for_answer(num_tokens, serving.max_model_len, asked_max_tokens(request), "prompt")
         sampling = sampling_params(
@@ -106,7 +109,7 @@ class CompletionAnswer:
             max_tokens=max_tokens,
             vocab_size=serving.vocab_size,
             logprobs=self.num_top,
-            prompt_logprobs=self.num_top if self.echo else None,
+            prompt_logprobs=self.num_top if self.echo and not sample else None,
         )
         sampling = msgspec.structs.replace(sampling, seed=seed_of_sample(sampling.seed, sample))
         pipeline = AnswerPipeline.for_completion(
