@@ -1,0 +1,139 @@
+"""Compiles the Triton kernels for GPUs that are not there, by calling the operations and launching nothing.
+
+`python -m tests.kernels.triton.compiled TARGET [SHAPE...]` prints a line for each kernel that an operation would launch
+on TARGET (the keys of TARGETS) with a model's SHAPE (all of SHAPES): its name and bytes of shared memory. The
+interpreter shows that a kernel computes the right thing; this shows that a compiler takes it, with the shapes that real
+models have. Knows no numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime.jit import JITFunction
+
+from atom.model_ops.kernels.triton import activation, decode, kv_cache, norm, plan, prefill, sampling
+from tests.kernels.dense import make_step
+
+# Architecture, and the shared memory of a block in bytes.
+TARGETS = {
+    "sm90": (GPUTarget("cuda", 90, 32), 227 << 10),
+    "gfx942": (GPUTarget("hip", "gfx942", 64), 64 << 10),
+    "gfx950": (GPUTarget("hip", "gfx950", 64), 160 << 10),
+}
+
+
+class AbsentDevice:
+    """What Triton asks of a driver before it launches; it never does."""
+
+    def __init__(self, target: GPUTarget) -> None:
+        self._target = target
+
+    def get_current_target(self) -> GPUTarget:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cpu")
+
+
+def compile_only(target: GPUTarget, found: Callable[[str, int], None]) -> None:
+    """From here on a launch compiles for `target` and tells `found` the kernel's name and shared memory."""
+    triton.runtime.driver.set_active(AbsentDevice(target))
+    launch = JITFunction.run
+
+    @functools.wraps(launch)
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        kernel = launch(self, *args, grid=grid, warmup=True, **kwargs)
+        found(kernel.metadata.name, kernel.metadata.shared)
+        return kernel
+
+    JITFunction.run = run
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model's attention, and what runs on it."""
+
+    heads: tuple[int, int] = (16, 8)
+    head_dim: int = 128
+    block_size: int = 16
+    dtype: torch.dtype = torch.bfloat16
+    window: int | None = None
+    soft_cap: float = 0.0
+    has_sinks: bool = False
+    qk_norm: bool = True
+    fp8_cache: bool = False
+
+
+SHAPES = {
+    "Qwen3 0.6B": Shape(),
+    "Qwen3 8B": Shape(heads=(32, 8)),
+    "Llama 1B": Shape(heads=(32, 8), head_dim=64, qk_norm=False),
+    "window, sinks": Shape(heads=(64, 8), head_dim=64, window=128, has_sinks=True, qk_norm=False),
+    "cap": Shape(heads=(16, 8), head_dim=256, window=4096, soft_cap=50.0, qk_norm=False),
+    "atom-tiny, float32": Shape(heads=(8, 2), head_dim=64, dtype=torch.float32),
+    "multi-query": Shape(heads=(16, 1)),
+}
+
+
+def compile_all(names: Sequence[str]) -> None:
+    """Every operation, with the shapes of SHAPES that are named."""
+    for width in (1024, 4096):
+        x = torch.zeros(3, width, dtype=torch.bfloat16)
+        norm.rms_norm(x, x[0], 1e-6)
+        norm.add_rms_norm(x, x.clone(), x[0], 1e-6)
+    activation.silu_and_mul(torch.zeros(3, 6144, dtype=torch.bfloat16))
+    sampling.greedy_sample(torch.zeros(3, 151936, dtype=torch.bfloat16))
+    for name in names:
+        attention(SHAPES[name])
+
+
+def attention(shape: Shape) -> None:
+    """A mixed step: a decode, a chunk after a context, a fresh prompt; and decodes alone."""
+    heads, kv_heads = shape.heads
+    cache_dtype = torch.float8_e4m3fn if shape.fp8_cache else shape.dtype
+    scales = torch.ones(2, kv_heads) if shape.fp8_cache else None
+    cache = torch.zeros(kv_cache.kv_cache_shape(40, shape.block_size, kv_heads, shape.head_dim), dtype=cache_dtype)
+    table = torch.zeros(400, shape.head_dim, dtype=shape.dtype)
+    weight = torch.ones(heads + kv_heads, shape.head_dim, dtype=shape.dtype) if shape.qk_norm else None
+    softmax = (shape.head_dim**-0.5, shape.window, shape.soft_cap, torch.ones(heads) if shape.has_sinks else None)
+    blocks = [*range(20)]
+    for contexts, queries, num_decodes in (([300, 64, 0], [1, 20, 40], 1), ([300] * 20, [1] * 20, 20)):
+        step = make_step(contexts, queries, [blocks] * len(contexts), shape.block_size, num_decodes)
+        step.plan = made = plan.attention_plan(step)
+        qkv = torch.zeros(step.num_tokens, (heads + 2 * kv_heads) * shape.head_dim, dtype=shape.dtype)
+        q, k, v = kv_cache.qkv_rope_write(qkv, weight, 1e-6, table, cache, scales, made, heads, kv_heads)
+        first = step.num_decode_tokens
+        decode.attention_decode(q[:first], cache, scales, made, *softmax)
+        if first < len(q):
+            prefill.attention_prefill(q[first:], k[first:], v[first:], cache, scales, made, *softmax)
+
+
+def main() -> None:
+    """Compile for the target on the command line; exits 1 where a kernel wants more shared memory than there is."""
+    target, limit = TARGETS[sys.argv[1]]
+    seen: dict[tuple[str, int], None] = {}
+    compile_only(target, lambda name, shared: seen.setdefault((name, shared)))
+    compile_all(sys.argv[2:] or [*SHAPES])
+    for name, shared in seen:
+        print(f"{name} {shared}")
+    too_much = [f"{name}: {shared} of {limit} bytes" for name, shared in seen if shared > limit]
+    if too_much:
+        sys.exit("too much shared memory: " + ", ".join(too_much))
+
+
+if __name__ == "__main__":
+    main()
