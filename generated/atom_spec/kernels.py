@@ -176,7 +176,7 @@ OPERATIONS: dict[str, Operation] = {
                 type="tensor or None",
                 shape=("2", "HK"),
                 dtypes=("float32",),
-                help="scales of an fp8 cache, keys then values",
+                help="of an fp8 cache, keys then values; it holds x / scale, saturated",
             ),
             Argument(name="plan", type="object"),
             Argument(name="num_heads", type="int"),
@@ -185,7 +185,7 @@ OPERATIONS: dict[str, Operation] = {
         returns=Argument(
             name="returns",
             type="object",
-            help="q [T, HQ, D], k [T, HK, D], v [T, HK, D] after norm and rotation; may be views of qkv",
+            help="q [T, HQ, D], k [T, HK, D], v [T, HK, D] after norm and rotation, k and v of prefill rows as an fp8 cache rounds them; may be views of qkv",
         ),
     ),
     "attention_decode": Operation(

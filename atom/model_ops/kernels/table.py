@@ -7,32 +7,50 @@ from __future__ import annotations
 
 _REFERENCE = "atom.model_ops.kernels.reference"
 _TRITON = "atom.model_ops.kernels.triton"
+_AITER = "atom.model_ops.kernels.aiter"
 
 TABLE: dict[str, dict[str, str]] = {
-    "linear_pack": {"reference": f"{_REFERENCE}.linear:linear_pack"},
-    "linear": {"reference": f"{_REFERENCE}.linear:linear"},
-    "rms_norm": {"reference": f"{_REFERENCE}.norm:rms_norm", "triton": f"{_TRITON}.norm:rms_norm"},
-    "add_rms_norm": {"reference": f"{_REFERENCE}.norm:add_rms_norm", "triton": f"{_TRITON}.norm:add_rms_norm"},
+    "linear_pack": {"reference": f"{_REFERENCE}.linear:linear_pack", "aiter": f"{_AITER}.linear:linear_pack"},
+    "linear": {"reference": f"{_REFERENCE}.linear:linear", "aiter": f"{_AITER}.linear:linear"},
+    "rms_norm": {
+        "reference": f"{_REFERENCE}.norm:rms_norm",
+        "triton": f"{_TRITON}.norm:rms_norm",
+        "aiter": f"{_AITER}.norm:rms_norm",
+    },
+    "add_rms_norm": {
+        "reference": f"{_REFERENCE}.norm:add_rms_norm",
+        "triton": f"{_TRITON}.norm:add_rms_norm",
+        "aiter": f"{_AITER}.norm:add_rms_norm",
+    },
     "silu_and_mul": {
         "reference": f"{_REFERENCE}.activation:silu_and_mul",
         "triton": f"{_TRITON}.activation:silu_and_mul",
+        "aiter": f"{_AITER}.activation:silu_and_mul",
     },
     "kv_cache_shape": {
         "reference": f"{_REFERENCE}.kv_cache:kv_cache_shape",
         "triton": f"{_TRITON}.kv_cache:kv_cache_shape",
+        "aiter": f"{_AITER}.layout:kv_cache_shape",
     },
-    "attention_plan": {"reference": f"{_REFERENCE}.plan:attention_plan", "triton": f"{_TRITON}.plan:attention_plan"},
+    "attention_plan": {
+        "reference": f"{_REFERENCE}.plan:attention_plan",
+        "triton": f"{_TRITON}.plan:attention_plan",
+        "aiter": f"{_AITER}.plan:attention_plan",
+    },
     "qkv_rope_write": {
         "reference": f"{_REFERENCE}.kv_cache:qkv_rope_write",
         "triton": f"{_TRITON}.kv_cache:qkv_rope_write",
+        "aiter": f"{_AITER}.kv_cache:qkv_rope_write",
     },
     "attention_decode": {
         "reference": f"{_REFERENCE}.attention:attention_decode",
         "triton": f"{_TRITON}.decode:attention_decode",
+        "aiter": f"{_AITER}.decode:attention_decode",
     },
     "attention_prefill": {
         "reference": f"{_REFERENCE}.attention:attention_prefill",
         "triton": f"{_TRITON}.prefill:attention_prefill",
+        "aiter": f"{_AITER}.prefill:attention_prefill",
     },
     "philox_uniform": {"reference": f"{_REFERENCE}.random:philox_uniform"},
     "mask_logits": {"reference": f"{_REFERENCE}.sampling:mask_logits"},

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
+import triton
 
 from atom.hf_config import RopeConfig
+from atom.model_ops.float8 import to_float8
 from atom.model_ops.kernels.reference import activation as plain_activation
 from atom.model_ops.kernels.reference import norm as plain_norm
 from atom.model_ops.kernels.reference.plan import attention_plan as plain_plan
@@ -22,8 +24,10 @@ from atom.model_ops.kernels.triton import activation, decode, kv_cache, norm, pl
 from atom.model_ops.rope import rope_table
 from atom.model_ops.step import StepInputs
 from tests.kernels.dense import dense_attention, make_step
+from tests.kernels.triton import interpreted
 
 _CPU = torch.device("cpu")
+_FLOAT8 = torch.float8_e4m3fn
 _LIMITS = {torch.float32: 2e-5, torch.bfloat16: 1.5e-2}
 
 
@@ -135,6 +139,7 @@ class Case:
     parts: int | None = 4
     soft_cap: float = 0.0
     has_sinks: bool = False
+    float8: torch.dtype | None = None
 
 
 CASES = {
@@ -161,6 +166,12 @@ CASES = {
     "bf16, cap, sinks": Case(
         (130, 0), (1, 70), 1, heads=(2, 1), head_dim=128, soft_cap=2.0, has_sinks=True, dtype=torch.bfloat16
     ),
+    "fp8": Case((90, 12, 0), (1, 36, 50), 1, heads=(8, 2), float8=_FLOAT8),
+    "fp8, fresh": Case((0, 0), (33, 50), 0, head_dim=80, block_size=1, float8=_FLOAT8),
+    "fp8, one part, window": Case((60, 20), (1, 1), 2, block_size=64, window=30, parts=1, float8=_FLOAT8),
+    "fp8, cap, sinks": Case((60, 2), (3, 3), 2, heads=(4, 1), soft_cap=0.7, has_sinks=True, float8=_FLOAT8),
+    "fp8, bf16": Case((130, 0), (1, 70), 1, heads=(2, 1), head_dim=128, dtype=torch.bfloat16, float8=_FLOAT8),
+    "fp8, bf16, fresh": Case((0,), (130,), 0, heads=(2, 2), dtype=torch.bfloat16, float8=_FLOAT8),
     "offsets beyond 31 bits": Case((40, 0), (1, 20), 1, heads=(2, 2), head_dim=256, block_size=32, first_block=70_000),
 }
 
@@ -176,32 +187,44 @@ def check_attention(case: Case, device: torch.device) -> None:
     num_blocks = case.first_block + sum(counts) + 2
     shape = kv_cache.kv_cache_shape(num_blocks, case.block_size, kv_heads, case.head_dim)
     cache = make_cache(shape, case, device)
+    scales = None if case.float8 is None else 2.0 ** torch.arange(-kv_heads, kv_heads).view(2, kv_heads)
     whole = [torch.randn(n, num_heads + 2 * kv_heads, case.head_dim, generator=generator).to(case.dtype) for n in lens]
     for tokens, table, context in zip(whole, tables, case.contexts, strict=True):
         for position in range(context):
             block, offset = table[position // case.block_size], position % case.block_size
-            cache[block, :, :, offset] = tokens[position, num_heads:].unflatten(0, (2, kv_heads)).to(device)
+            kept = tokens[position, num_heads:].unflatten(0, (2, kv_heads))
+            cache[block, :, :, offset] = in_cache(kept, scales, case).to(device)
     step = on(make_step(list(case.contexts), list(case.queries), tables, case.block_size, case.num_decodes), device)
     made = plan.attention_plan(step)
     qkv = torch.cat([x[c:].flatten(1) for x, c in zip(whole, case.contexts, strict=True)]).to(device)
     cos_sin = torch.cat((torch.ones(max(lens), 4), torch.zeros(max(lens), 4)), dim=-1).to(device, case.dtype)
-    q, k, v = kv_cache.qkv_rope_write(qkv, None, 0.0, cos_sin, cache, None, made, num_heads, kv_heads)
+    given = None if scales is None else scales.to(device)
+    q, k, v = kv_cache.qkv_rope_write(qkv, None, 0.0, cos_sin, cache, given, made, num_heads, kv_heads)
     sinks = torch.linspace(-2, 4, num_heads, device=device) if case.has_sinks else None
     softmax = (case.head_dim**-0.5, case.window, case.soft_cap, sinks)
     first, parts = step.num_decode_tokens, []
     poison(device)
     if first:
         with cut_into(case.parts):
-            parts.append(decode.attention_decode(q[:first], cache, None, made, *softmax))
+            parts.append(decode.attention_decode(q[:first], cache, given, made, *softmax))
     if first < len(q):
         rest = (x[first:] for x in (q, k, v))
-        parts.append(prefill.attention_prefill(*rest, cache, None, made, *softmax))
+        parts.append(prefill.attention_prefill(*rest, cache, given, made, *softmax))
     wanted = []
     for tokens, num_queries in zip(whole, case.queries, strict=True):
-        query, key, value = tokens.split((num_heads, kv_heads, kv_heads), dim=1)
+        query, kept = tokens.split((num_heads, 2 * kv_heads), dim=1)
+        held = in_cache(kept.unflatten(1, (2, kv_heads)), scales, case).float()
+        key, value = (held if scales is None else held * scales.unsqueeze(-1)).unbind(1)
         expected = (*softmax[:3], None if sinks is None else sinks.cpu())
         wanted.append(dense_attention(query[-num_queries:], key, value, *expected))
     close(torch.cat(parts), torch.cat(wanted), case.dtype)
+
+
+def in_cache(kept: torch.Tensor, scales: torch.Tensor | None, case: Case) -> torch.Tensor:
+    """Keys and values [..., 2, HK, D] as the case's cache holds them."""
+    if scales is None or case.float8 is None:
+        return kept
+    return to_float8(kept.float() / scales.unsqueeze(-1), case.float8)
 
 
 @contextlib.contextmanager
@@ -218,7 +241,7 @@ def cut_into(parts: int | None) -> Iterator[None]:
 def make_cache(shape: tuple[int, ...], case: Case, device: torch.device) -> torch.Tensor:
     """A cache full of poison; one for high block ids takes memory only where it is written."""
     if not case.first_block:
-        return torch.full(shape, 100.0, dtype=case.dtype, device=device)
+        return torch.full(shape, 100.0, device=device).to(case.float8 or case.dtype)
     if device.type == "cpu":
         from atom.model_engine.kv_cache import lazy_zeros
 
@@ -226,26 +249,36 @@ def make_cache(shape: tuple[int, ...], case: Case, device: torch.device) -> torc
     return torch.zeros(shape, dtype=case.dtype, device=device)
 
 
-def check_scales(device: torch.device) -> None:
-    """Scales of keys and values by head: what is divided on the way in is multiplied on the way out."""
-    scales = torch.tensor([[0.5, 2.0], [1.5, 0.25]], device=device)
-    cos_sin = torch.cat((torch.ones(80, 4), torch.zeros(80, 4)), dim=-1).to(device)
-    whole = torch.randn(2, 41, 8, 16)
-    cache = torch.zeros(kv_cache.kv_cache_shape(8, 16, 2, 16), device=device)
-    first = on(make_step([0, 0], [40, 40], [[0, 1, 2], [5, 6, 7]], 16, 0), device)
-    made = plan.attention_plan(first)
-    qkv = whole[:, :40].flatten(0, 1).flatten(1).to(device)
-    q, k, v = kv_cache.qkv_rope_write(qkv, None, 0.0, cos_sin, cache, scales, made, 4, 2)
-    close(cache[0, 0, 1, :], whole[0, :16, 5] / 2.0, torch.float32)
-    found = [prefill.attention_prefill(q, k, v, cache, scales, made, 0.25, None, 0.0, None)]
-    second = on(make_step([40, 40], [1, 1], [[0, 1, 2], [5, 6, 7]], 16, 2), device)
-    made = plan.attention_plan(second)
-    q, k, v = kv_cache.qkv_rope_write(whole[:, 40].flatten(1).to(device), None, 0.0, cos_sin, cache, scales, made, 4, 2)
-    with cut_into(2):
-        found.append(decode.attention_decode(q, cache, scales, made, 0.25, None, 0.0, None))
-    wanted = [dense_attention(x[:40, :4], x[:40, 4:6], x[:40, 6:], 0.25) for x in whole]
-    wanted += [dense_attention(x[40:, :4], x[:, 4:6], x[:, 6:], 0.25) for x in whole]
-    close(torch.cat(found), torch.cat(wanted), torch.float32)
+def check_float8_write(device: torch.device) -> None:
+    """To the byte: x / scale rounded to nearest and saturated; k and v of a prompt come back as the cache has them."""
+    scales = torch.tensor([[0.5, 2.0], [1.0, 0.25]])
+    cos_sin = torch.cat((torch.ones(80, 4), torch.zeros(80, 4)), dim=-1)
+    types = [_FLOAT8] if device.type == "cuda" else [_FLOAT8, torch.float8_e4m3fnuz]
+    for dtype, float8 in ((dtype, float8) for dtype in _LIMITS for float8 in types):
+        whole = torch.randn(20, 8, 16) * torch.logspace(-3, 3, 20).view(-1, 1, 1)  # from subnormal to too large
+        whole = whole.to(dtype)
+        cache = torch.zeros(kv_cache.kv_cache_shape(2, 16, 2, 16), device=device).to(float8)
+        step = make_step([0], [20], [[1, 0]], 16, 0)
+        made = plan.attention_plan(on(step, device))
+        given = (
+            whole.flatten(1).to(device),
+            None,
+            0.0,
+            cos_sin.to(device, dtype),
+            cache,
+            scales.to(device),
+            made,
+            4,
+            2,
+        )
+        q, k, v = kv_cache.qkv_rope_write(*given)
+        wanted = to_float8(whole[:, 4:].unflatten(1, (2, 2)).float() / scales.unsqueeze(-1), float8)
+        held = cache.cpu().permute(0, 3, 1, 2, 4)[[1, 0]].flatten(0, 1)
+        assert torch.equal(held[:20].view(torch.uint8), wanted.view(torch.uint8))
+        assert not held[20:].float().any()
+        back = (wanted.float() * scales.unsqueeze(-1)).to(dtype)
+        assert torch.equal(torch.stack((k, v), 1).cpu(), back)
+        assert torch.equal(q.cpu(), whole[:, :4])
 
 
 CHECKS: dict[str, Callable[[torch.device], None]] = {
@@ -253,7 +286,7 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     "activation": check_activation,
     "greedy": check_greedy,
     "rope and write": check_rope_write,
-    "scales": check_scales,
+    "fp8 write": check_float8_write,
     **{name: lambda device, case=case: check_attention(case, device) for name, case in CASES.items()},
 }
 
@@ -263,6 +296,8 @@ def main() -> None:
     device = torch.device(sys.argv[1])
     torch.set_num_threads(1)
     torch.manual_seed(7)
+    if triton.knobs.runtime.interpret:
+        interpreted.round_as_a_device_does()
     for name in sys.argv[2:]:
         CHECKS[name](device)
         print(f"passed: {name}", flush=True)

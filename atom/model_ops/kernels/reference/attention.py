@@ -58,7 +58,7 @@ def attention_prefill(
     softmax = Softmax(scale, window, soft_cap, sinks)
     rows = []
     for row in plan.prefills:
-        if row.num_context or kv_scales is not None:
+        if row.num_context:
             rows.append(_attend_cached(q, kv_cache, kv_scales, plan, row, softmax))
         else:
             rows.append(_attend_fresh(q, k, v, plan, row, softmax))
@@ -78,7 +78,10 @@ def _attend_group(
     Which way is taken depends on the model alone and never on the batch, so that a row's result does not either.
     """
     num_rows, num_kv_heads = q.shape[0], kv_cache.shape[2]
-    keys, values = gather(kv_cache, kv_scales, group.block_ids, plan, q.dtype)
+    if kv_scales is not None:
+        plain = _attend_group(_by_head(q, kv_scales[0]), kv_cache, None, plan, group, softmax)
+        return _by_head(plain.view(q.shape), kv_scales[1]).flatten(1)
+    keys, values = gather(kv_cache, group.block_ids, plan, q.dtype)
     scale, window = softmax.scale, softmax.window
     if not softmax.is_plain:
         mask = plan.decode_mask(group, 1, window, torch.float32)
@@ -126,9 +129,18 @@ def _attend_cached(
     softmax: Softmax,
 ) -> torch.Tensor:
     """A row whose earlier tokens, and by now its own, are in the cache. Returns [Tq, HQ * D]."""
-    keys, values = gather(kv_cache, kv_scales, row.block_ids, plan, q.dtype)
+    query = q[row.start : row.end]
+    if kv_scales is not None:
+        query = _by_head(query, kv_scales[0])
+    keys, values = gather(kv_cache, row.block_ids, plan, q.dtype)
     keys, values = keys[:, :, : row.num_keys], values[:, :, : row.num_keys]
-    return _attend_causally(q[row.start : row.end].transpose(0, 1).unsqueeze(0), keys, values, plan, row, softmax)
+    out = _attend_causally(query.transpose(0, 1).unsqueeze(0), keys, values, plan, row, softmax)
+    return out if kv_scales is None else _by_head(out.view(query.shape), kv_scales[1]).flatten(1)
+
+
+def _by_head(x: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    """x [S, HQ, D] times scales [HK]: cheaper on queries and outputs than on all keys and values."""
+    return (x.unflatten(1, (len(scales), -1)) * scales.to(x.dtype).view(-1, 1, 1)).flatten(1, 2)
 
 
 def _attend_causally(

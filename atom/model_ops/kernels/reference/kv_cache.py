@@ -2,13 +2,15 @@
 
 Layout block_major: [NB, 2, HK, BS, D], keys then values. A block of one head is one run of BS * D values, so that
 gathering is a row gather (measured at half the cost of an index_select over an inner axis), and all of a block is one
-run too, so that a cache takes memory block by block.
+run too, so that a cache takes memory block by block. A float8 cache holds x / scale.
 """
 
 from __future__ import annotations
 
 import torch
 
+from atom.model_ops.float8 import is_float8, to_float8
+from atom.model_ops.kernels.reference.float8 import from_float8
 from atom.model_ops.kernels.reference.norm import rms_norm
 from atom.model_ops.kernels.reference.plan import Plan
 
@@ -29,7 +31,11 @@ def qkv_rope_write(
     num_heads: int,
     num_kv_heads: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """qkv [T, (HQ + 2 HK) * D] is normed and rotated in place; returns views q [T, HQ, D], k and v [T, HK, D]."""
+    """qkv [T, (HQ + 2 HK) * D] is normed and rotated in place; returns views q [T, HQ, D], k and v [T, HK, D].
+
+    k and v of prefill rows come back rounded as an fp8 cache rounds them: a prompt's tokens see the same keys and values
+    however the prompt is cut into chunks.
+    """
     num_rotated = num_heads + num_kv_heads
     heads = qkv.view(qkv.shape[0], num_rotated + num_kv_heads, -1)
     qk = heads[:, :num_rotated]
@@ -54,28 +60,33 @@ def _rotate(source: torch.Tensor, cos_sin: torch.Tensor, plan: Plan, out: torch.
 
 
 def _write(kv: torch.Tensor, kv_cache: torch.Tensor, kv_scales: torch.Tensor | None, plan: Plan) -> None:
-    """kv [T, 2 HK, D], keys then values, into the step's slots."""
+    """kv [T, 2 HK, D], keys then values, into the step's slots; of prefill rows, as they come out again into kv."""
     _, _, num_kv_heads, _, head_dim = kv_cache.shape
-    if kv_scales is not None:
-        kv = kv / kv_scales.view(-1, 1)
-    rows = plan.write_rows(num_kv_heads)
-    kv_cache.view(-1, head_dim).index_put_((rows,), kv.to(kv_cache.dtype))
+    table, rows = kv_cache.view(-1, head_dim), plan.write_rows(num_kv_heads)
+    if kv_scales is None:
+        table.index_put_((rows,), kv)
+        return
+    scales = kv_scales.view(-1, 1)
+    kept = to_float8(kv / scales, kv_cache.dtype)
+    table.index_put_((rows,), kept)
+    if plan.prefills:
+        first = plan.step.num_decode_tokens
+        kv[first:] = from_float8(kept[first:], torch.float32) * scales
 
 
 def gather(
-    kv_cache: torch.Tensor, kv_scales: torch.Tensor | None, block_ids: torch.Tensor, plan: Plan, dtype: torch.dtype
+    kv_cache: torch.Tensor, block_ids: torch.Tensor, plan: Plan, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Keys and values [G, HK, M * BS, D] of the blocks block_ids [G, M], in `dtype`."""
+    """Keys and values [G, HK, M * BS, D] of the blocks block_ids [G, M], in `dtype`; of a float8 cache without scale."""
     _, _, num_kv_heads, block_size, head_dim = kv_cache.shape
     rows = plan.read_rows(block_ids, num_kv_heads)
     table = kv_cache.view(-1, block_size * head_dim)
-    if kv_scales is None:
-        found = torch.index_select(table, 0, rows, out=plan.scratch(table, rows))
-    else:
+    if is_float8(kv_cache.dtype):
         # index_select has no float8 kernel; the bytes have.
-        found = table.view(torch.uint8).index_select(0, rows).view(kv_cache.dtype).to(dtype)
+        table = table.view(torch.uint8)
+    found = torch.index_select(table, 0, rows, out=plan.scratch(table, rows))
+    if is_float8(kv_cache.dtype):
+        found = from_float8(found.view(kv_cache.dtype), dtype)
     num_rows, num_blocks_each = block_ids.shape
     both = found.view(2, num_rows, num_kv_heads, num_blocks_each * block_size, head_dim)
-    if kv_scales is not None:
-        both = both * kv_scales.to(dtype).view(2, 1, num_kv_heads, 1, 1)
     return both[0], both[1]

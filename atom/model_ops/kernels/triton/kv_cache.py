@@ -1,7 +1,7 @@
 """Triton's KV cache: its layout, and the way of q, k and v from the projection into it, in one kernel.
 
 Layout paged_heads: [NB, 2, HK, BS, D], keys then values. What one program of the attention reads of a block, one head,
-is one run of BS * D values.
+is one run of BS * D values. A float8 cache holds x / scale.
 Shapes: T tokens, HQ/HK heads, D head size, R rotary size.
 """
 
@@ -52,7 +52,8 @@ def _norm_rotate(
 def _qkv_rope_write(
     qkv, qkv_stride, weight, eps, cos_sin, positions, slots, cache, scales, out,
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, R: tl.constexpr, BS: tl.constexpr,
-    HEADS: tl.constexpr, HAS_NORM: tl.constexpr, HAS_SCALES: tl.constexpr,
+    HEADS: tl.constexpr, HAS_NORM: tl.constexpr, HAS_SCALES: tl.constexpr, LARGEST: tl.constexpr,
+    ROUND_TRIP: tl.constexpr,
 ):  # fmt: skip
     token = tl.program_id(0).to(tl.int64)
     heads = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
@@ -65,7 +66,11 @@ def _qkv_rope_write(
     position = tl.maximum(tl.load(positions + token), 0)
     slot = tl.load(slots + token).to(tl.int64)
     turned = _norm_rotate(x, heads, d, is_turned, weight, eps, cos_sin, position, D, R, HAS_NORM, dtype)
-    tl.store(out + (token * (HQ + HK) + heads[:, None]) * D + d[None, :], turned.to(dtype), mask=is_turned)
+    own_place = out + (token * (HQ + HK) + heads[:, None]) * D + d[None, :]
+    is_final = is_turned
+    if ROUND_TRIP:
+        is_final = is_turned & (heads < tl.where(slot < 0, HQ + HK, HQ))[:, None]
+    tl.store(own_place, turned.to(dtype), mask=is_final)
     if slot >= 0:
         plane = heads - HQ
         is_value = (heads >= HQ + HK)[:, None] & (heads < HQ + 2 * HK)[:, None] & in_head
@@ -74,9 +79,15 @@ def _qkv_rope_write(
         is_kept = (heads >= HQ)[:, None] & (heads < HQ + 2 * HK)[:, None] & in_head
         if HAS_SCALES:
             is_plane = (plane >= 0) & (plane < 2 * HK)
-            kept = kept / tl.load(scales + plane, mask=is_plane, other=1.0)[:, None]
+            scale = tl.load(scales + plane, mask=is_plane, other=1.0)[:, None]
+            kept = tl.clamp(kept / scale, -LARGEST, LARGEST, propagate_nan=tl.PropagateNan.ALL)
+        stored = kept.to(cache.dtype.element_ty)
         where = ((slot // BS) * (2 * HK) + plane) * BS + slot % BS
-        tl.store(cache + where[:, None] * D + d[None, :], kept.to(cache.dtype.element_ty), mask=is_kept)
+        tl.store(cache + where[:, None] * D + d[None, :], stored, mask=is_kept)
+        if ROUND_TRIP:
+            back = (stored.to(tl.float32) * scale).to(dtype)
+            tl.store(own_place, back, mask=is_kept & is_turned)
+            tl.store(x + heads[:, None] * D + d[None, :], back, mask=is_value)
 
 
 def qkv_rope_write(
@@ -90,7 +101,11 @@ def qkv_rope_write(
     num_heads: int,
     num_kv_heads: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """qkv [T, (HQ + 2 HK) * D] to q [T, HQ, D] and k [T, HK, D], views of a new tensor, and v, a view of qkv."""
+    """qkv [T, (HQ + 2 HK) * D] to q [T, HQ, D] and k [T, HK, D], views of a new tensor, and v, a view of qkv.
+
+    With an fp8 cache, k and v of a step with prefill rows come back as the cache rounds them: a prompt's tokens see the
+    same keys and values however the prompt is cut into chunks.
+    """
     num_tokens = qkv.shape[0]
     head_dim = kv_cache.shape[-1]
     turned = num_heads + num_kv_heads
@@ -101,6 +116,8 @@ def qkv_rope_write(
             qkv, qkv.stride(0), qk_norm, eps, cos_sin, plan.positions, plan.slot_mapping, kv_cache, kv_scales, out,
             HQ=num_heads, HK=num_kv_heads, D=head_dim, DP=triton.next_power_of_2(head_dim), R=cos_sin.shape[1],
             BS=kv_cache.shape[3], HEADS=heads, HAS_NORM=qk_norm is not None, HAS_SCALES=kv_scales is not None,
+            LARGEST=0.0 if kv_scales is None else torch.finfo(kv_cache.dtype).max,
+            ROUND_TRIP=kv_scales is not None and plan.prefill is not None,
             num_warps=1 if heads == 1 else 4,
         )  # fmt: skip
     values = qkv.unflatten(-1, (turned + num_kv_heads, head_dim))[:, turned:]

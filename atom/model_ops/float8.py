@@ -1,0 +1,41 @@
+"""The 8-bit float that a device computes with, and how values get into it.
+
+e4m3 in two forms: fn (up to 448) everywhere but on AMD's gfx94x, which has fnuz (up to 240). Knows no kernel.
+"""
+
+from __future__ import annotations
+
+import torch
+
+# Scales in checkpoints are made for e4m3fn; a form that holds half as much takes twice the scale.
+_FNUZ_SCALE = 2.0
+
+
+def float8_dtype(device: torch.device) -> torch.dtype:
+    """float8_e4m3fnuz on gfx94x, else float8_e4m3fn. Raises ValueError for a GPU that has neither."""
+    if device.type != "cuda":
+        return torch.float8_e4m3fn
+    if torch.version.hip is not None:
+        name = torch.cuda.get_device_properties(device).gcnArchName
+        return torch.float8_e4m3fnuz if name.startswith("gfx94") else torch.float8_e4m3fn
+    capability = torch.cuda.get_device_capability(device)
+    if capability < (8, 9):
+        found = ".".join(map(str, capability))
+        raise ValueError(f"fp8 needs a GPU of compute capability 8.9 or newer, this one has {found}")
+    return torch.float8_e4m3fn
+
+
+def scale_factor(dtype: torch.dtype) -> float:
+    """What a checkpoint's scale is multiplied by for this type."""
+    return _FNUZ_SCALE if dtype == torch.float8_e4m3fnuz else 1.0
+
+
+def to_float8(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """x rounded to nearest; what is too large becomes the largest value, NaN stays NaN."""
+    largest = torch.finfo(dtype).max
+    return x.clamp(-largest, largest).to(dtype)
+
+
+def is_float8(dtype: torch.dtype) -> bool:
+    """Whether it is one of the two."""
+    return dtype in (torch.float8_e4m3fn, torch.float8_e4m3fnuz)

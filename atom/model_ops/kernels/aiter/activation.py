@@ -1,0 +1,19 @@
+"""Gated activations by AITER."""
+
+from __future__ import annotations
+
+import torch
+
+from atom.model_ops.kernels.aiter.library import load
+from atom.model_ops.kernels.aiter.limits import require_16_bits
+
+_silu_and_mul = load("aiter.silu_and_mul")
+
+
+def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
+    """x [T, 2I], gate then up, to silu(gate) * up [T, I]."""
+    require_16_bits(x, "silu_and_mul")
+    out = torch.empty((x.shape[0], x.shape[1] // 2), dtype=x.dtype, device=x.device)
+    # The kernel knows no strides.
+    _silu_and_mul(out, x.contiguous())
+    return out

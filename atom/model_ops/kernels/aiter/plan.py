@@ -1,0 +1,135 @@
+"""What AITER's attention works out once a step.
+
+A step of decodes needs nothing from the host, so that its plan can be part of a captured graph; lengths that the host
+would know are replaced by what the block tables can hold. The kernels take int32 tables and lengths without looking.
+Shapes: T tokens, Td decode tokens, Bp prefill rows, M blocks of the longest row, Lp keys of all prefill rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from atom.model_ops.step import StepInputs
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeRows:
+    """Every decode token as a row of its own, int32: tables [Td, M], lens [Td] with the token, bounds [Td + 1].
+
+    max_len: keys that a row of the tables can hold.
+    """
+
+    tables: torch.Tensor
+    lens: torch.Tensor
+    bounds: torch.Tensor
+    max_len: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillRows:
+    """The prefill rows. query_bounds, key_bounds [Bp + 1], key_lens [Bp] and tables [Bp, M] are int32.
+
+    is_fresh: no row has anything in the cache but its own tokens.
+    """
+
+    query_bounds: torch.Tensor
+    key_bounds: torch.Tensor
+    key_lens: torch.Tensor
+    tables: torch.Tensor
+    is_fresh: bool
+    max_query_len: int
+    max_key_len: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """positions [T] int64, not below 0; slot_mapping [T] int64, below 0 for a token that is not kept."""
+
+    positions: torch.Tensor
+    slot_mapping: torch.Tensor
+    decode: DecodeRows | None
+    prefill: PrefillRows | None
+    is_capturable: bool
+    _step: StepInputs
+    _kept: dict[Any, Any] = field(default_factory=dict)
+
+    def rotary(self, cos_sin: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """cos and sin [T, 1, 1, R/2] of the step's tokens, and the places [1, T] int64 of the tokens in them.
+
+        The kernel takes no strides of its tables, and the halves of `cos_sin` [P, R] are not dense.
+        """
+
+        def make() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+            cos, sin = cos_sin[self.positions].chunk(2, dim=-1)
+            places = torch.arange(len(self.positions), device=cos_sin.device).unsqueeze(0)
+            return cos.contiguous()[:, None, None], sin.contiguous()[:, None, None], places
+
+        return self._keep(("rotary", cos_sin.data_ptr()), make)
+
+    def prefill_slots(self) -> torch.Tensor:
+        """[Lp] int64: where the prefill rows' keys lie in the cache, those of this step among them."""
+        return self._keep("slots", lambda: _key_slots(self._step))
+
+    def _keep(self, key: Any, make: Callable[[], Any]) -> Any:
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+
+def attention_plan(step: StepInputs) -> Plan:
+    """The plan of a step."""
+    decode = _decode_rows(step) if step.num_decode_tokens else None
+    prefill = _prefill_rows(step) if step.num_tokens > step.num_decode_tokens else None
+    is_capturable = prefill is None and step.num_decode_tokens == step.num_decodes
+    slots = step.slot_mapping.to(torch.int64)
+    return Plan(step.positions.clamp(min=0), slots, decode, prefill, is_capturable, step)
+
+
+def _decode_rows(step: StepInputs) -> DecodeRows:
+    count, device = step.num_decode_tokens, step.positions.device
+    tables = step.block_tables[: step.num_decodes]
+    if count != step.num_decodes:
+        rows = np.repeat(np.arange(step.num_decodes), step.query_lens[: step.num_decodes])
+        tables = tables.index_select(0, _upload(rows, device))
+    # A row of padding has position -1; the kernels are given one key of it.
+    lens = (step.positions[:count] + 1).clamp(min=1).to(torch.int32)
+    bounds = torch.arange(count + 1, dtype=torch.int32, device=device)
+    return DecodeRows(tables.to(torch.int32), lens, bounds, tables.shape[1] * step.block_size)
+
+
+def _prefill_rows(step: StepInputs) -> PrefillRows:
+    first, device = step.num_decodes, step.positions.device
+    query_lens = step.query_lens[first:].astype(np.int32)
+    key_lens = query_lens + step.context_lens[first:].astype(np.int32)
+    bounds = [np.concatenate(([0], np.cumsum(lens))).astype(np.int32) for lens in (query_lens, key_lens)]
+    return PrefillRows(
+        query_bounds=_upload(bounds[0], device),
+        key_bounds=_upload(bounds[1], device),
+        key_lens=_upload(key_lens, device),
+        tables=step.block_tables[first:].to(torch.int32),
+        is_fresh=not step.context_lens[first:].any(),
+        max_query_len=int(query_lens.max()),
+        max_key_len=int(key_lens.max()),
+    )
+
+
+def _key_slots(step: StepInputs) -> torch.Tensor:
+    first, device = step.num_decodes, step.positions.device
+    lens = (step.query_lens[first:] + step.context_lens[first:]).astype(np.int64)
+    rows = np.repeat(np.arange(len(lens)), lens)
+    positions = np.arange(len(rows)) - np.repeat(np.cumsum(lens) - lens, lens)
+    where, which = _upload(positions, device), _upload(rows, device)
+    blocks = step.block_tables[first:][which, where // step.block_size].to(torch.int64)
+    return blocks * step.block_size + where % step.block_size
+
+
+def _upload(array: NDArray[Any], device: torch.device) -> torch.Tensor:
+    """A host array on the device, without waiting for what the device is doing."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
