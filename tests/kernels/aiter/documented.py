@@ -7,6 +7,7 @@ Shapes: T tokens, S rows, HQ/HK heads, D head size, NB blocks, BS block size, x 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -187,11 +188,11 @@ def flash_attn_varlen_func(
     assert window_size == (-1, -1) or (window_size[0] > 0 and window_size[1] == 0)
     starts_q, starts_k = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()
     assert (starts_q[-1], starts_k[-1]) == (len(q), len(k))
-    lens = [max(b - a for a, b in zip(x, x[1:], strict=False)) for x in (starts_q, starts_k)]
+    lens = [max(b - a for a, b in pairwise(x)) for x in (starts_q, starts_k)]
     assert lens == [max_seqlen_q, max_seqlen_k]
     parts = [
         attend(q[a:b], k[c:d], v[c:d], softmax_scale, window_size[0])
-        for a, b, c, d in zip(starts_q, starts_q[1:], starts_k, starts_k[1:], strict=False)
+        for (a, b), (c, d) in zip(pairwise(starts_q), pairwise(starts_k), strict=True)
     ]
     return torch.cat(parts)
 
@@ -260,7 +261,7 @@ def unified_attention(
     assert q.dtype in _HALVES and (k.dtype == q.dtype or k.dtype in _FLOAT8) and q.stride(2) == out.stride(2) == 1
     assert k_descale.numel() == v_descale.numel() == 1
     starts = cu_seqlens_q.tolist()
-    assert starts[-1] == len(q) and max(b - a for a, b in zip(starts, starts[1:], strict=False)) == max_seqlen_q
+    assert starts[-1] == len(q) and max(b - a for a, b in pairwise(starts)) == max_seqlen_q
     is_scaled = k.dtype in _FLOAT8
     for row, length in enumerate(seqused_k.tolist()):
         assert 0 < length <= max_seqlen_k
