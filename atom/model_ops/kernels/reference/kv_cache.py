@@ -33,8 +33,8 @@ def qkv_rope_write(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """qkv [T, (HQ + 2 HK) * D] is normed and rotated in place; returns views q [T, HQ, D], k and v [T, HK, D].
 
-    k and v of prefill rows come back rounded as an fp8 cache rounds them: a prompt's tokens see the same keys and values
-    however the prompt is cut into chunks.
+    k and v of prefill rows come back rounded as an fp8 cache rounds them: a prompt's tokens see the same keys and
+    values however the prompt is cut into chunks.
     """
     num_rotated = num_heads + num_kv_heads
     heads = qkv.view(qkv.shape[0], num_rotated + num_kv_heads, -1)
@@ -77,7 +77,7 @@ def _write(kv: torch.Tensor, kv_cache: torch.Tensor, kv_scales: torch.Tensor | N
 def gather(
     kv_cache: torch.Tensor, block_ids: torch.Tensor, plan: Plan, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Keys and values [G, HK, M * BS, D] of the blocks block_ids [G, M], in `dtype`; of a float8 cache without scale."""
+    """Keys and values [G, HK, M * BS, D] of the blocks block_ids [G, M], in `dtype`; a float8 cache's not scaled."""
     _, _, num_kv_heads, block_size, head_dim = kv_cache.shape
     rows = plan.read_rows(block_ids, num_kv_heads)
     table = kv_cache.view(-1, block_size * head_dim)

@@ -44,8 +44,10 @@ def _decode(
     dtype: tl.constexpr = q.dtype.element_ty
     query = tl.load(q + token.to(tl.int64) * q_stride + heads[:, None] * D + d[None, :], mask=is_head, other=0.0)
     table = tables + row.to(tl.int64) * table_stride
+    held: tl.constexpr = tl.float16 if HAS_SCALES and dtype == tl.bfloat16 else dtype
     if HAS_SCALES:
-        scale = scale * tl.load(scales + head)
+        query = (query.to(tl.float32) * (scale * tl.load(scales + head))).to(held)
+        scale = 1.0
     acc = tl.zeros((M, DP), tl.float32)
     total = tl.zeros((M,), tl.float32)
     largest = tl.full((M,), float("-inf"), tl.float32)
@@ -56,7 +58,7 @@ def _decode(
         total = tl.where(counted, 1.0, 0.0)
     for base in tl.range(start, end, N, num_stages=STAGES):
         keys = base + tl.arange(0, N)
-        k, v = load_tile(cache, table, head, keys, end, d, HK, BS, D, dtype)
+        k, v = load_tile(cache, table, head, keys, end, d, HK, BS, D, held)
         scores = capped(product(query, tl.trans(k), PRECISION) * scale, SOFT_CAP)
         visible = keys < end
         if HAS_WINDOW:

@@ -33,8 +33,10 @@ def _prefill(
     dtype: tl.constexpr = q.dtype.element_ty
     query = tl.load(q + tokens[:, None] * q_stride + query_head * D + d[None, :], mask=mask, other=0.0)
     table = tables + row.to(tl.int64) * table_stride
+    held: tl.constexpr = tl.float16 if HAS_SCALES and dtype == tl.bfloat16 else dtype
     if HAS_SCALES:
-        scale = scale * tl.load(scales + head)
+        query = (query.to(tl.float32) * (scale * tl.load(scales + head))).to(held)
+        scale = 1.0
     end = position + count
     # Every query of the tile sees the keys up to the first one's position: whole tiles below need no mask.
     start = 0
@@ -50,13 +52,13 @@ def _prefill(
         largest = tl.full((M,), 1.4426950408889634, tl.float32) * tl.load(sinks + query_head)
         total += 1.0
     for base in tl.range(start, whole, N, num_stages=STAGES):
-        k, v = load_tile(cache, table, head, base + tl.arange(0, N), end, d, HK, BS, D, dtype)
+        k, v = load_tile(cache, table, head, base + tl.arange(0, N), end, d, HK, BS, D, held)
         scores = capped(product(query, tl.trans(k), PRECISION) * scale, SOFT_CAP)
         acc, total, largest = softmax_step(scores, v, acc, total, largest, PRECISION)
     queries = (position + members)[:, None]
     for base in tl.range(whole, end, N, num_stages=1):
         keys = base + tl.arange(0, N)
-        k, v = load_tile(cache, table, head, keys, end, d, HK, BS, D, dtype)
+        k, v = load_tile(cache, table, head, keys, end, d, HK, BS, D, held)
         scores = capped(product(query, tl.trans(k), PRECISION) * scale, SOFT_CAP)
         visible = keys[None, :] <= queries
         if HAS_WINDOW:
