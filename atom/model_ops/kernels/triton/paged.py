@@ -1,8 +1,8 @@
 """What both attention kernels do with a tile of keys: find it in the cache, and one step of the running softmax.
 
 An fp8 cache is computed with in float16 where the model is in bfloat16: e4m3 fits into it and becomes it in one
-instruction, while the way to bfloat16 has two more, which take longer than reading the tile does. Queries get the scales
-beforehand, which keeps them clear of float16's limits.
+instruction, while the way to bfloat16 has two more, which take longer than reading the tile does. Queries get the
+scales beforehand, which keeps them clear of float16's limits.
 Shapes: M queries, N keys, D head size, DP the power of two above it.
 """
 
