@@ -326,7 +326,7 @@ CALLABLES: dict[str, AiterCallable] = {
                 ),
             ),
         ),
-        caller="decode, prefill",
+        caller="flash",
         homes=("aiter.ops.triton.attention.unified_attention.unified_attention",),
     ),
     "aiter.ops.triton.pa_decode.paged_attention_decode": AiterCallable(

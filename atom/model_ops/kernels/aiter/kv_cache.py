@@ -7,13 +7,12 @@ Shapes: T tokens, HQ/HK heads, D head size, R rotary size.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import torch
 
 from atom.model_ops.kernels.aiter.layout import is_shuffled, shuffled_views
 from atom.model_ops.kernels.aiter.library import load
 from atom.model_ops.kernels.aiter.limits import is_fp8, require_16_bits
+from atom.model_ops.kernels.aiter.ones import ones
 from atom.model_ops.kernels.aiter.plan import Plan
 
 _rms_norm = load("aiter.rms_norm")
@@ -71,9 +70,3 @@ def _write(
     else:
         one = ones(1, torch.float32, k.device)
         _write_flash(k, v, kv_cache[0], kv_cache[1], plan.slot_mapping, kind, one, one)
-
-
-@lru_cache(maxsize=16)
-def ones(size: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """[size] ones, made once: what a kernel is given that asks for weights or scales where there are none."""
-    return torch.ones(size, dtype=dtype, device=device)

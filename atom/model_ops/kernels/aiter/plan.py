@@ -19,41 +19,38 @@ from atom.model_ops.step import StepInputs
 
 
 @dataclass(frozen=True, slots=True)
-class DecodeRows:
-    """Every decode token as a row of its own, int32: tables [Td, M], lens [Td] with the token, bounds [Td + 1].
+class CachedRows:
+    """Rows of queries that end in the cache. query_bounds [B + 1], key_lens [B] and tables [B, M] are int32."""
 
-    max_len: keys that a row of the tables can hold.
-    """
-
+    query_bounds: torch.Tensor
+    max_query_len: int
+    key_lens: torch.Tensor
+    max_key_len: int
     tables: torch.Tensor
-    lens: torch.Tensor
-    bounds: torch.Tensor
-    max_len: int
 
 
 @dataclass(frozen=True, slots=True)
 class PrefillRows:
-    """The prefill rows. query_bounds, key_bounds [Bp + 1], key_lens [Bp] and tables [Bp, M] are int32.
+    """The prefill rows. key_bounds [Bp + 1] int32: where each row's keys start when all of them lie in one run.
 
     is_fresh: no row has anything in the cache but its own tokens.
     """
 
-    query_bounds: torch.Tensor
+    cached: CachedRows
     key_bounds: torch.Tensor
-    key_lens: torch.Tensor
-    tables: torch.Tensor
     is_fresh: bool
-    max_query_len: int
-    max_key_len: int
 
 
 @dataclass(slots=True)
 class Plan:
-    """positions [T] int64, not below 0; slot_mapping [T] int64, below 0 for a token that is not kept."""
+    """positions [T] int64, not below 0; slot_mapping [T] int64, below 0 for a token that is not kept.
+
+    decode: every decode token as a row of its own.
+    """
 
     positions: torch.Tensor
     slot_mapping: torch.Tensor
-    decode: DecodeRows | None
+    decode: CachedRows | None
     prefill: PrefillRows | None
     is_capturable: bool
     _step: StepInputs
@@ -91,7 +88,7 @@ def attention_plan(step: StepInputs) -> Plan:
     return Plan(step.positions.clamp(min=0), slots, decode, prefill, is_capturable, step)
 
 
-def _decode_rows(step: StepInputs) -> DecodeRows:
+def _decode_rows(step: StepInputs) -> CachedRows:
     count, device = step.num_decode_tokens, step.positions.device
     tables = step.block_tables[: step.num_decodes]
     if count != step.num_decodes:
@@ -100,23 +97,22 @@ def _decode_rows(step: StepInputs) -> DecodeRows:
     # A row of padding has position -1; the kernels are given one key of it.
     lens = (step.positions[:count] + 1).clamp(min=1).to(torch.int32)
     bounds = torch.arange(count + 1, dtype=torch.int32, device=device)
-    return DecodeRows(tables.to(torch.int32), lens, bounds, tables.shape[1] * step.block_size)
+    return CachedRows(bounds, 1, lens, tables.shape[1] * step.block_size, tables.to(torch.int32))
 
 
 def _prefill_rows(step: StepInputs) -> PrefillRows:
     first, device = step.num_decodes, step.positions.device
     query_lens = step.query_lens[first:].astype(np.int32)
     key_lens = query_lens + step.context_lens[first:].astype(np.int32)
-    bounds = [np.concatenate(([0], np.cumsum(lens))).astype(np.int32) for lens in (query_lens, key_lens)]
-    return PrefillRows(
-        query_bounds=_upload(bounds[0], device),
-        key_bounds=_upload(bounds[1], device),
-        key_lens=_upload(key_lens, device),
-        tables=step.block_tables[first:].to(torch.int32),
-        is_fresh=not step.context_lens[first:].any(),
+    query_bounds, key_bounds = (np.concatenate(([0], np.cumsum(x))).astype(np.int32) for x in (query_lens, key_lens))
+    cached = CachedRows(
+        query_bounds=_upload(query_bounds, device),
         max_query_len=int(query_lens.max()),
+        key_lens=_upload(key_lens, device),
         max_key_len=int(key_lens.max()),
+        tables=step.block_tables[first:].to(torch.int32),
     )
+    return PrefillRows(cached, _upload(key_bounds, device), is_fresh=not step.context_lens[first:].any())
 
 
 def _key_slots(step: StepInputs) -> torch.Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch
 
-from atom.model_ops.kernels.aiter.decode import attend_flash, scaled_by_head, window_size
+from atom.model_ops.kernels.aiter.flash import attend, scaled_by_head, window_size
 from atom.model_ops.kernels.aiter.layout import is_shuffled, read_shuffled
 from atom.model_ops.kernels.aiter.library import load
 from atom.model_ops.kernels.aiter.limits import is_fp8, require_16_bits, require_assembled
@@ -46,11 +46,7 @@ def attention_prefill(
         return _attend_packed(q, k, v, rows, scale, window)
     if is_own and _has_flash(q, window, soft_cap, sinks):
         return _attend_packed(q, k, v, rows, scale, window)
-    out = attend_flash(
-        scaled_by_head(q, kv_scales, 0), kv_cache, rows.query_bounds, rows.max_query_len, rows.key_lens,
-        rows.max_key_len, rows.tables, scale, window, soft_cap, sinks,
-    )  # fmt: skip
-    return scaled_by_head(out, kv_scales, 1).flatten(1)
+    return attend(q, kv_cache, kv_scales, rows.cached, scale, window, soft_cap, sinks)
 
 
 def _has_flash(q: torch.Tensor, window: int | None, soft_cap: float, sinks: torch.Tensor | None) -> bool:
@@ -68,8 +64,8 @@ def _attend_packed(
     """Keys and values of the rows one behind the other, [Lp, HK, D]; [Tp, HQ * D]."""
     out = _flash_attention(
         q, k, v,
-        cu_seqlens_q=rows.query_bounds, cu_seqlens_k=rows.key_bounds,
-        max_seqlen_q=rows.max_query_len, max_seqlen_k=rows.max_key_len,
+        cu_seqlens_q=rows.cached.query_bounds, cu_seqlens_k=rows.key_bounds,
+        max_seqlen_q=rows.cached.max_query_len, max_seqlen_k=rows.cached.max_key_len,
         softmax_scale=scale, causal=True, window_size=window_size(window),
     )  # fmt: skip
     return out.flatten(1)
@@ -80,6 +76,4 @@ def _cached(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Keys and values [Lp, HK, D] of the rows, from a shuffled cache, in `dtype`."""
     keys, values = (x.to(dtype) for x in read_shuffled(kv_cache, plan.prefill_slots()))
-    if kv_scales is None:
-        return keys, values
-    return keys * kv_scales[0].to(dtype).unsqueeze(1), values * kv_scales[1].to(dtype).unsqueeze(1)
+    return scaled_by_head(keys, kv_scales, 0), scaled_by_head(values, kv_scales, 1)
