@@ -2,7 +2,7 @@
 every enforced call is right.
 
 The shipped model on the CPU, in this process. Plain and enforced runs alternate, and the rows are medians of ratios, so
-that a busy machine moves both alike. `STRUCTURED_CALLS=200` makes that many enforced calls a format instead, over random
+that a busy machine moves both alike. `STRUCTURED_CALLS=200` makes that many enforced calls a format instead, of random
 schemas and a model that knows nothing (minutes); `STRUCTURED_FORMATS=qwen,glm` picks formats, to do it in pieces.
 """
 

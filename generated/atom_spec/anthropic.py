@@ -80,7 +80,7 @@ class ContentBlockStop(Struct, kw_only=True):
 class CountTokensRequest(Struct, kw_only=True):
     messages: Annotated[list[UserTurn | AssistantTurn | SystemTurn], Meta(min_length=1)]
     model: str | None = None
-    max_tokens: Annotated[int, Meta(ge=1, le=2147483647)] | None = None
+    max_tokens: Annotated[int, Meta(ge=1, le=8388608)] | None = None
     system: str | list[TextBlock | ImageBlock | DocumentBlock] | None = None
     temperature: Annotated[float, Meta(ge=0.0, le=2.0)] | None = None
     top_p: Annotated[float, Meta(gt=0.0, le=1.0)] | None = None
@@ -144,7 +144,7 @@ class MessageStop(Struct, kw_only=True):
 class MessagesRequest(Struct, kw_only=True):
     """Unknown fields are ignored, among them cache_control, context_management, container and betas."""
 
-    max_tokens: Annotated[int, Meta(ge=1, le=2147483647)]
+    max_tokens: Annotated[int, Meta(ge=1, le=8388608)]
     messages: Annotated[list[UserTurn | AssistantTurn | SystemTurn], Meta(min_length=1)]
     model: str | None = None
     system: str | list[TextBlock | ImageBlock | DocumentBlock] | None = None

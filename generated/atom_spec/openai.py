@@ -69,8 +69,8 @@ class ChatCompletionRequest(Struct, kw_only=True):
         ]
         | None
     ) = None
-    max_tokens: Annotated[int, Meta(ge=1, le=2147483647)] | None = None
-    max_completion_tokens: Annotated[int, Meta(ge=1, le=2147483647)] | None = None
+    max_tokens: Annotated[int, Meta(ge=1, le=8388608)] | None = None
+    max_completion_tokens: Annotated[int, Meta(ge=1, le=8388608)] | None = None
     temperature: Annotated[float, Meta(ge=0.0, le=2.0)] | None = None
     top_p: Annotated[float, Meta(gt=0.0, le=1.0)] | None = None
     top_k: Annotated[int, Meta(ge=-1, le=2147483647)] | None = None
@@ -83,6 +83,7 @@ class ChatCompletionRequest(Struct, kw_only=True):
     stop: ChatCompletionRequestStop | ChatCompletionRequestStop1 | None = None
     stop_token_ids: Annotated[list[ChatCompletionRequestStopTokenId], Meta(max_length=64)] | None = None
     include_stop_str_in_output: bool | None = None
+    continue_final_message: bool | None = None
     skip_special_tokens: bool | None = None
     min_tokens: Annotated[int, Meta(ge=0, le=2147483647)] | None = None
     ignore_eos: bool | None = None
@@ -208,8 +209,8 @@ CompletionLogprobsTextOffsetItem: TypeAlias = Annotated[int, Meta(ge=0)]
 class CompletionRequest(Struct, kw_only=True):
     prompt: str | CompletionRequestPrompt
     model: str | None = None
-    max_tokens: Annotated[int, Meta(ge=0, le=2147483647)] | None = None
-    max_completion_tokens: Annotated[int, Meta(ge=0, le=2147483647)] | None = None
+    max_tokens: Annotated[int, Meta(ge=0, le=8388608)] | None = None
+    max_completion_tokens: Annotated[int, Meta(ge=0, le=8388608)] | None = None
     echo: bool | None = None
     logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
     best_of: Annotated[int, Meta(ge=1, le=128)] | None = None
@@ -459,6 +460,7 @@ DEFAULTS: dict[str, dict[str, bool | int | float | str]] = {
         "frequency_penalty": 0.0,
         "repetition_penalty": 1.0,
         "include_stop_str_in_output": False,
+        "continue_final_message": False,
         "skip_special_tokens": True,
         "min_tokens": 0,
         "ignore_eos": False,

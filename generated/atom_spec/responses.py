@@ -141,7 +141,7 @@ class OutputMessage(Struct, kw_only=True, tag_field="type", tag="message"):
 class OutputText(Struct, kw_only=True, tag_field="type", tag="output_text"):
     text: str
     annotations: Annotated[list[str], Meta(max_length=0)]
-    logprobs: Annotated[list[str], Meta(max_length=0)]
+    logprobs: list[ResponsesTokenLogprob]
 
 
 class OutputTextDelta(Struct, kw_only=True):
@@ -151,7 +151,7 @@ class OutputTextDelta(Struct, kw_only=True):
     output_index: Annotated[int, Meta(ge=0)]
     content_index: Annotated[int, Meta(ge=0)]
     delta: str
-    logprobs: Annotated[list[str], Meta(max_length=0)]
+    logprobs: list[ResponsesTokenLogprob]
 
 
 class OutputTextDone(Struct, kw_only=True):
@@ -161,7 +161,7 @@ class OutputTextDone(Struct, kw_only=True):
     output_index: Annotated[int, Meta(ge=0)]
     content_index: Annotated[int, Meta(ge=0)]
     text: str
-    logprobs: Annotated[list[str], Meta(max_length=0)]
+    logprobs: list[ResponsesTokenLogprob]
 
 
 class PastFunctionCall(Struct, kw_only=True, tag_field="type", tag="function_call"):
@@ -296,7 +296,7 @@ class ResponsesRequest(Struct, kw_only=True):
     input: str | ResponsesRequestInput
     model: str | None = None
     instructions: str | None = None
-    max_output_tokens: Annotated[int, Meta(ge=1, le=2147483647)] | None = None
+    max_output_tokens: Annotated[int, Meta(ge=1, le=8388608)] | None = None
     temperature: Annotated[float, Meta(ge=0.0, le=2.0)] | None = None
     top_p: Annotated[float, Meta(gt=0.0, le=1.0)] | None = None
     tools: Annotated[list[FunctionTool | NamespaceTool | WebSearchTool], Meta(max_length=1024)] | None = None
@@ -305,10 +305,12 @@ class ResponsesRequest(Struct, kw_only=True):
     reasoning: ReasoningOptions | None = None
     text: TextOptions | None = None
     stream: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
     store: bool | None = None
     include: (
         list[
             Literal[
+                "message.output_text.logprobs",
                 "reasoning.encrypted_content",
                 "web_search_call.results",
                 "web_search_call.action.sources",
@@ -333,12 +335,30 @@ class ResponsesRequest(Struct, kw_only=True):
     conversation: None = None
     prompt: None = None
     max_tool_calls: None = None
-    top_logprobs: Annotated[int, Meta(ge=0, le=0)] | None = None
 
 
 ResponsesRequestInput: TypeAlias = Annotated[
     list[InputMessage | PastReasoning | PastFunctionCall | FunctionCallOutput | ItemReference], Meta(min_length=1)
 ]
+
+
+class ResponsesTokenLogprob(Struct, kw_only=True):
+    token: str
+    logprob: float
+    bytes: list[ResponsesTokenLogprobByte]
+    top_logprobs: list[ResponsesTopLogprob]
+
+
+ResponsesTokenLogprobByte: TypeAlias = Annotated[int, Meta(ge=0, le=255)]
+
+
+class ResponsesTopLogprob(Struct, kw_only=True):
+    token: str
+    logprob: float
+    bytes: list[ResponsesTopLogprobByte]
+
+
+ResponsesTopLogprobByte: TypeAlias = Annotated[int, Meta(ge=0, le=255)]
 
 
 class ResponsesUsage(Struct, kw_only=True):

@@ -28,7 +28,19 @@ from tests.entrypoints.anthropic_requests import (
 from tests.entrypoints.live import MODEL, LiveServer, named_events, running, scripted
 
 TOOLS = [WEATHER, CLOCK]
+# Two formats pass a call's body on as the model wrote it, also where it is no JSON (docs/decisions/0006).
+NO_JSON = {
+    "kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>%s"
+    "<|tool_call_end|><|tool_calls_section_end|>",
+    "harmony": "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>%s<|call|>",
+}
+NO_OBJECTS = ("city: Bern", '{"city": "Bern",}', '["Bern"]', '"Bern"', "7", "null")
 SCRIPTS = [
+    *(
+        Script(id=f"{name} {body}", text=text % body, format=name, chunk=3)
+        for name, text in NO_JSON.items()
+        for body in NO_OBJECTS
+    ),
     Script(id="plain", text="Grüße 😀!", chunk=2),
     Script(id="thought", text="<think>one\n two</think>\n\nThree.", cached_tokens=3),
     Script(id="only thought", text="<think>one"),
@@ -58,6 +70,24 @@ def test_a_whole_message(server: LiveServer) -> None:
     assert (message.stop_reason, message.stop_sequence) == ("end_turn", None)
     assert response.headers["request-id"] == response.headers["x-request-id"]
     assert ask(server, "plain").json()["id"] != message.id
+
+
+@pytest.mark.parametrize("name", NO_JSON)
+@pytest.mark.parametrize("body", NO_OBJECTS)
+def test_a_body_that_is_no_object_is_an_object_all_the_same(server: LiveServer, name: str, body: str) -> None:
+    """And comes back as it was sent."""
+    whole = ask(server, f"{name} {body}", tools=TOOLS).json()
+    assert without_ids(fold(ask(server, f"{name} {body}", tools=TOOLS, stream=True))) == without_ids(whole)
+    (block,) = whole["content"]
+    assert (block["type"], block["name"], block["input"]) == ("tool_use", "get_weather", {"raw": body})
+    assert whole["stop_reason"] == "tool_use"
+    result = {"type": "tool_result", "tool_use_id": block["id"], "content": "no city", "is_error": True}
+    turns = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [block]},
+        {"role": "user", "content": [result]},
+    ]
+    assert ask(server, "plain", messages=turns, tools=TOOLS).status_code == 200
 
 
 def test_the_beginning_of_a_stream(server: LiveServer) -> None:

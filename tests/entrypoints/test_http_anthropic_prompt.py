@@ -12,6 +12,7 @@ from tests.entrypoints.anthropic_requests import CLOCK, WEATHER, ask, last_promp
 from tests.entrypoints.live import LiveServer, error_of, named_events, running, scripted
 
 USER: dict[str, Any] = {"role": "user", "content": "U"}
+BEGUN: dict[str, Any] = {"role": "assistant", "content": "The answer: "}
 USED = {"type": "tool_use", "id": "u1", "name": "get_weather", "input": {"city": "Bonn"}}
 
 
@@ -128,6 +129,29 @@ def test_thinking_sets_the_templates_switch(server: LiveServer) -> None:
         assert prompt_of(server, thinking=thinking).endswith("<|role|>assistant\n")
 
 
+def test_the_last_turn_of_the_assistant_is_continued(server: LiveServer) -> None:
+    begun = "<|role|>assistantThe answer: "
+    assert prompt_of(server, messages=[USER, BEGUN]).endswith(begun)
+    blocks = [{"type": "text", "text": "The "}, {"type": "text", "text": "answer: "}]
+    thought = {"type": "thinking", "thinking": "T", "signature": "s"}
+    for content in (blocks, [thought, *blocks]):
+        turns = [USER, {"role": "assistant", "content": content}]
+        for thinking in (None, {"type": "disabled"}, {"type": "adaptive"}):
+            prompt = prompt_of(server, messages=turns, thinking=thinking, tools=[WEATHER])
+            assert prompt.endswith("The answer: ") and ("<think>T</think>" in prompt) is (content != blocks)
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    assert prompt_of(server, messages=turns, thinking=thinking).endswith("<think>T</think>The answer: ")
+    count = server.post("/v1/messages/count_tokens", {"messages": [USER, BEGUN]}).json()["input_tokens"]
+    assert count == ask(server, messages=[USER, BEGUN]).json()["usage"]["input_tokens"]
+
+
+def test_a_last_turn_without_text_is_no_beginning(server: LiveServer) -> None:
+    for content in ("", [], [{"type": "text", "text": ""}]):
+        assert prompt_of(server, messages=[USER, {"role": "assistant", "content": content}]) == prompt_of(
+            server, messages=[USER]
+        )
+
+
 def test_sampling_reaches_the_engine(server: LiveServer) -> None:
     prompt_of(server, temperature=0.5, top_p=0.9, top_k=5, stop_sequences=["\n\nZ"], max_tokens=10**6)
     sampling = server.serving.scripted_engine.requests[-1].sampling  # type: ignore[attr-defined]
@@ -159,7 +183,23 @@ def test_what_is_not_known_is_ignored(server: LiveServer) -> None:
         ({"messages": [{"role": "user"}]}, "content"),
         ({"messages": [{"role": "user", "content": None}]}, "content"),
         ({"messages": [{"role": "wizard", "content": "x"}]}, "role"),
-        ({"messages": [USER, {"role": "assistant", "content": "A"}]}, "messages[1]"),
+        ({"messages": [USER, {"role": "assistant", "content": [USED]}]}, "messages[1]: the last turn calls tools"),
+        (
+            {"messages": [USER, BEGUN], "thinking": {"type": "enabled", "budget_tokens": 1024}},
+            "thinking: the last turn",
+        ),
+        ({"messages": [{"role": "assistant", "content": ""}]}, "messages[0]: the last turn is the only one"),
+        (
+            {"messages": [USER, BEGUN], "tools": [WEATHER], "tool_choice": {"type": "any"}},
+            "tool_choice: the last turn begins the answer",
+        ),
+        (
+            {
+                "messages": [USER, BEGUN],
+                "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
+            },
+            "output_config.format: the last turn begins the answer",
+        ),
         ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "'video'"),
         ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "messages[0].content[0]"),
         ({"messages": [{"role": "user", "content": [{"type": "document", "source": {}}]}]}, "send their text"),

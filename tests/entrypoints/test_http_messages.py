@@ -39,6 +39,29 @@ def test_prompt_is_an_alias_of_messages(server: LiveServer) -> None:
     assert error_of(server.post("/v1/chat/completions", {"messages": []}))["param"] == "messages"
 
 
+def test_the_final_message_is_continued_where_that_is_asked_for(server: LiveServer) -> None:
+    def ask(*messages: Any, **fields: Any) -> Any:
+        body = {"messages": [{"role": "user", "content": "Q"}, *messages], **fields}
+        return server.post("/v1/chat/completions", body)
+
+    begun = {"role": "assistant", "content": [{"type": "text", "text": "The answer: "}]}
+    assert ask(begun, continue_final_message=True).json()["choices"][0]["message"]["content"] == "Hello there."
+    assert last_prompt(server).endswith("<|role|>assistantThe answer: ")
+    for fields in ({}, {"continue_final_message": False}, {"continue_final_message": None}):
+        assert ask(begun, **fields).status_code == 200
+        assert last_prompt(server).endswith("The answer: <|end|>\n<|role|>assistant\n")
+    call = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+    for wrong in (
+        [],
+        [{**begun, "content": ""}],
+        [{**begun, "tool_calls": [call]}],
+        [begun, {"role": "user", "content": "x"}],
+    ):
+        assert error_of(ask(*wrong, continue_final_message=True))["param"] == "continue_final_message"
+    enforced = {"response_format": {"type": "json_object"}}
+    assert error_of(ask(begun, continue_final_message=True, **enforced))["param"] == "response_format"
+
+
 def test_roles_anywhere(server: LiveServer) -> None:
     turns = [
         {"role": "user", "content": "U1"},

@@ -125,6 +125,27 @@ def check_names(kind: str, names: list[str]) -> None:
     assert names == ["output_item.added", *inner, "output_item.done"]
 
 
+@pytest.mark.parametrize("name", ["plain", "thought", "calls", "undeclared"])
+@pytest.mark.parametrize("fields", [{}, {"top_logprobs": 0}, {"top_logprobs": 2}, {"max_output_tokens": 3}])
+def test_log_probabilities_are_those_of_the_text(server: LiveServer, name: str, fields: dict[str, Any]) -> None:
+    """Of messages only, and their bytes are the text; a stream's deltas have what its done and the whole have."""
+    asked = {"include": ["message.output_text.logprobs"], "tools": TOOLS, **fields}
+    body = ask(server, name, **asked).json()
+    parts = [item["content"][0] for item in body["output"] if item["type"] == "message"]
+    for part in parts:
+        spelt = b"".join(bytes(entry["bytes"]) for entry in part["logprobs"])
+        assert spelt.decode("utf-8", "replace").strip() == part["text"].strip()
+        assert {len(entry["top_logprobs"]) for entry in part["logprobs"]} <= {fields.get("top_logprobs", 0)}
+        assert all(entry["logprob"] <= 0 for entry in part["logprobs"])
+    streamed = ask(server, name, stream=True, **asked)
+    assert without_ids(fold(streamed)) == without_ids(body)
+    events = [data for event, data in named_events(streamed) if event.startswith("response.output_text")]
+    in_deltas = [entry for data in events for entry in data["logprobs"] if "delta" in data]
+    in_done = [entry for data in events for entry in data["logprobs"] if "text" in data]
+    assert in_deltas == in_done == [entry for part in parts for entry in part["logprobs"]]
+    assert in_done or not any(part["text"] for part in parts)
+
+
 def without_ids(response: dict[str, Any]) -> dict[str, Any]:
     items = [{**item, "id": "", "call_id": ""} for item in response["output"]]
     return {**response, "id": "", "created_at": 0, "output": items}

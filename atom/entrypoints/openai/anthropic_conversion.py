@@ -38,12 +38,7 @@ def anthropic_conversation(request: Request) -> Conversation:
             messages.append(_assistant(turn))
         else:
             messages.append({"role": "system", "content": _joined(turn.content, at)})
-    if isinstance(request.messages[-1], spec.AssistantTurn):
-        raise bad_request(
-            f"messages[{len(request.messages) - 1}]: the last turn is the assistant's; this server can not continue an "
-            "answer that the request begins",
-            "messages",
-        )
+    continues = isinstance(request.messages[-1], spec.AssistantTurn) and _begins_answer(request, messages)
     tools, choice, output = request.tools or [], request.tool_choice, request.output_config
     return Conversation(
         messages=messages,
@@ -54,6 +49,7 @@ def anthropic_conversation(request: Request) -> Conversation:
         thinking=_thinking(request.thinking),
         reasoning_effort=None if output is None else output.effort,
         enforced=_enforced(request),
+        continues=continues,
     )
 
 
@@ -99,6 +95,21 @@ def _assistant(turn: spec.AssistantTurn) -> dict[str, Any]:
             for call in calls
         ]
     return message
+
+
+def _begins_answer(request: Request, messages: list[dict[str, Any]]) -> bool:
+    """Whether the answer goes on from the last turn, which is the assistant's; one without text is taken away."""
+    at, last = f"messages[{len(request.messages) - 1}]", messages[-1]
+    if last.get("tool_calls"):
+        raise bad_request(f"{at}: the last turn calls tools; their results must follow in the user's turn", "messages")
+    if _thinking(request.thinking) and "reasoning_content" not in last:
+        raise bad_request(f"thinking: the last turn ({at}) begins the answer, and has not thought before", "thinking")
+    if last["content"]:
+        return True
+    if len(messages) == 1:
+        raise bad_request(f"{at}: the last turn is the only one, and has no text", "messages")
+    del messages[-1]
+    return False
 
 
 def _joined(content: str | Sequence[Block], at: str) -> str:

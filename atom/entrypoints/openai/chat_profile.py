@@ -106,8 +106,12 @@ class ChatProfile:
         parallel: bool = True,
         num_earlier_calls: int = 0,
         skip_special_tokens: bool = True,
+        continues_text: bool = False,
     ) -> AnswerPipeline:
-        """The pipeline of an answer to this prompt. `tools`: the request's; the rest as ToolCallReader has it."""
+        """The pipeline of an answer to this prompt. `tools`: the request's; the rest as ToolCallReader has it.
+
+        continues_text: the prompt ends inside the answer's text.
+        """
         shown = self.shown_special_ids(tokenizer)
         stages = TextStages(
             dialect=self.dialect,
@@ -121,7 +125,7 @@ class ChatProfile:
             num_earlier_calls=num_earlier_calls,
             ends_at_call=self.ends_at_call,
         )
-        return AnswerPipeline(Detokenizer(tokenizer, skip_special_tokens, shown_special_ids=shown), stages)
+        return AnswerPipeline(Detokenizer(tokenizer, skip_special_tokens, continues_text, shown), stages)
 
     def shown_special_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
         """Special tokens that stay in the text, because a marker of the format or dialect is spelt with them."""

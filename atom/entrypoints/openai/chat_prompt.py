@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from atom.entrypoints.openai.chat_encoders import ChatTemplateError
+from atom.entrypoints.openai.continuation import render_continued
 from atom.entrypoints.openai.conversation import Conversation
 from atom.entrypoints.openai.enforcement import enforced_grammar, wanted_answer
 from atom.entrypoints.openai.errors import bad_request
@@ -38,6 +39,7 @@ class ChatPrompt:
     suppress_calls: bool
     parallel: bool
     num_earlier_calls: int
+    continues: bool = False
     grammar: AnswerGrammar | None = None
 
     def enforced(self, sampling: SamplingParams) -> SamplingParams:
@@ -61,12 +63,13 @@ class ChatPrompt:
             parallel=self.parallel,
             num_earlier_calls=self.num_earlier_calls,
             skip_special_tokens=sampling.skip_special_tokens,
+            continues_text=self.continues,
         )
 
     def new_detokenizer(self, serving: ServingContext, sampling: SamplingParams) -> Detokenizer:
         """A detokenizer like the one of the pipeline."""
         shown = self.chat.profile.shown_special_ids(serving.tokenizer)
-        return Detokenizer(serving.tokenizer, sampling.skip_special_tokens, shown_special_ids=shown)
+        return Detokenizer(serving.tokenizer, sampling.skip_special_tokens, self.continues, shown)
 
 
 async def build_prompt(
@@ -101,8 +104,11 @@ def _build(
     # A model that sees tools uses them: where no call may come of it, it does not see them.
     shown = None if asked.suppress_calls else asked.tools
     try:
-        messages = convert_messages(asked.messages, chat.profile.needs)
-        text = chat.encoder.render(messages, shown or None, **controls)
+        if asked.continues:
+            text = render_continued(chat.encoder, chat.profile.needs, asked.messages, shown, controls)
+        else:
+            messages = convert_messages(asked.messages, chat.profile.needs)
+            text = chat.encoder.render(messages, shown or None, **controls)
     except MessageError as error:
         raise bad_request(str(error), error.param) from None
     except ChatTemplateError as error:
@@ -118,5 +124,6 @@ def _build(
         suppress_calls=asked.suppress_calls,
         parallel=asked.parallel,
         num_earlier_calls=asked.num_calls,
+        continues=asked.continues,
     )
     return prompt, asked

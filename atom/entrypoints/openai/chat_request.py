@@ -9,10 +9,11 @@ import msgspec
 from atom_spec import openai as spec
 
 from atom.entrypoints.openai.conversation import Conversation, EnforcedCall, EnforcedJson, function_tool
+from atom.entrypoints.openai.errors import bad_request
 
 
 def chat_conversation(request: spec.ChatCompletionRequest) -> Conversation:
-    """The conversation that the request asks to answer."""
+    """The conversation that the request asks to answer. Raises ApiError 400."""
     choice = request.tool_choice
     tools = [tool.function for tool in request.tools or ()]
     return Conversation(
@@ -25,8 +26,21 @@ def chat_conversation(request: spec.ChatCompletionRequest) -> Conversation:
         reasoning_effort=request.reasoning_effort,
         chat_template_kwargs=request.chat_template_kwargs,
         enforced=_enforced(request),
+        continues=_continues(request),
         response_format=None if request.response_format is None else msgspec.to_builtins(request.response_format),
     )
+
+
+def _continues(request: spec.ChatCompletionRequest) -> bool:
+    """Whether the answer goes on from the last message. Raises ApiError 400 where that is none to go on from."""
+    if not request.continue_final_message:
+        return False
+    messages = request.messages or request.prompt or []
+    last = messages[-1]
+    if not isinstance(last, spec.AssistantMessage) or last.tool_calls or not last.content:
+        why = "the last turn must be the assistant's, with text and without calls"
+        raise bad_request(f"continue_final_message: {why}", "continue_final_message")
+    return True
 
 
 def _thinking(request: spec.ChatCompletionRequest) -> bool | None:

@@ -32,7 +32,8 @@ class Conversation:
     messages, tools: dicts in OpenAI's shape, as `convert_messages` and templates take them. tool_choice: OpenAI's word,
     for templates that read it. suppress_calls: no call may come of it, and the tools are not shown. parallel: several
     calls may come of it. thinking: None leaves it to the model. enforced: what only a grammar can promise.
-    response_format: OpenAI's object, for templates that read it.
+    response_format: OpenAI's object, for templates that read it. continues: the last message is the assistant's, of
+    text only, and the answer goes on from there.
     """
 
     messages: list[dict[str, Any]]
@@ -45,6 +46,7 @@ class Conversation:
     chat_template_kwargs: dict[str, Any] | None = None
     enforced: tuple[EnforcedCall | EnforcedJson, ...] = ()
     response_format: dict[str, Any] | None = None
+    continues: bool = False
 
     @property
     def num_calls(self) -> int:

@@ -29,6 +29,11 @@ def wanted_answer(asked: Conversation) -> Wanted | None:
     """What the answer must be like; None when it may be anything. Raises ApiError 400."""
     call = next((wish for wish in asked.enforced if isinstance(wish, EnforcedCall)), None)
     output = next((wish for wish in asked.enforced if isinstance(wish, EnforcedJson)), None)
+    if asked.continues and asked.enforced:
+        param = asked.enforced[0].param
+        raise bad_request(
+            f"{param}: the last turn begins the answer, and such an answer can not be held to a grammar", param
+        )
     functions = [tool["function"] for tool in asked.tools]
     is_strict = any(function.get("strict") for function in functions)
     if call is None and output is None and (not is_strict or asked.suppress_calls):
@@ -71,15 +76,18 @@ async def enforced_grammar(serving: ServingContext, asked: Conversation, wanted:
     profile, tokenizer = serving.chat_model().profile, serving.tokenizer
     end_ids = serving.engine.info.eos_token_ids
     try:
-        text = await serving.grammars.get(speech_of(profile, tokenizer, prompt, end_ids), wanted)
+        speech = speech_of(profile, tokenizer, prompt, end_ids, continues=asked.continues)
+        text = await serving.grammars.get(speech, wanted)
     except SchemaError as error:
         raise _refusal(asked, str(error)) from None
     shown = profile.shown_special_ids(tokenizer).difference(end_ids)
     return AnswerGrammar(text, tuple(sorted(shown)))
 
 
-def speech_of(profile: ChatProfile, tokenizer: Tokenizer, prompt: str, end_ids: Sequence[int]) -> Speech:
-    """How the model answers a prompt."""
+def speech_of(
+    profile: ChatProfile, tokenizer: Tokenizer, prompt: str, end_ids: Sequence[int], *, continues: bool = False
+) -> Speech:
+    """How the model answers a prompt. continues: the prompt ends inside the answer's text."""
     content = profile.format.writing_of(profile.variant).content if profile.format else "{text}"
     opening = content.partition("{text}")[0]
     return Speech(
@@ -87,7 +95,7 @@ def speech_of(profile: ChatProfile, tokenizer: Tokenizer, prompt: str, end_ids: 
         variant=profile.variant,
         dialect=profile.dialect,
         begins_thinking=begins_inside(profile.dialect, prompt),
-        is_inside_content=bool(opening) and prompt.endswith(opening),
+        is_inside_content=bool(opening) and (continues or prompt.endswith(opening)),
         end_texts=tuple(filter(None, (tokenizer.id_to_token(token_id) for token_id in end_ids))),
     )
 

@@ -12,6 +12,7 @@ from atom_spec.openai import ChatCompletionRequest, CompletionRequest
 from atom_spec.responses import ResponsesRequest
 
 MAX_PROMPTS = 1024
+OUTPUT_LOGPROBS = "message.output_text.logprobs"  # of a Responses request's `include`
 
 
 class RuleError(ValueError):
@@ -58,6 +59,8 @@ def _check_response(request: ResponsesRequest) -> None:
         raise RuleError("background is not supported: nothing is kept that could be asked for later", "background")
     if request.truncation not in (None, "disabled"):
         raise RuleError("truncation must be 'disabled': nothing is ever cut from a prompt", "truncation")
+    if request.top_logprobs and OUTPUT_LOGPROBS not in (request.include or ()):
+        raise RuleError(f"top_logprobs needs include to have {OUTPUT_LOGPROBS!r}", "top_logprobs")
 
 
 def _check_logit_bias(logit_bias: dict[str, float] | None) -> None:

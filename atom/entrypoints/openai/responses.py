@@ -6,7 +6,7 @@ Owns the endpoint, and the response object that goes out at a stream's beginning
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -22,7 +22,9 @@ from atom.entrypoints.openai.errors import ApiError
 from atom.entrypoints.openai.generation import SequenceRun, Step
 from atom.entrypoints.openai.ids import new_response_id
 from atom.entrypoints.openai.limits import asked_max_tokens, room_for_answer, sampling_params
+from atom.entrypoints.openai.logprobs import ChatLogprobs, TokenEntry, chat_entry
 from atom.entrypoints.openai.metrics import RequestMetrics
+from atom.entrypoints.openai.request_rules import OUTPUT_LOGPROBS
 from atom.entrypoints.openai.responses_conversion import function_tools, responses_conversation
 from atom.entrypoints.openai.responses_stream import ItemStream
 from atom.entrypoints.openai.sse import KEEP_ALIVE, FrameStream
@@ -46,14 +48,20 @@ class ResponseAnswer:
         self._serving = serving
         self._request = request
         self._num_prompt_tokens = len(prompt.token_ids)
+        self._num_top = (request.top_logprobs or 0) if OUTPUT_LOGPROBS in (request.include or ()) else None
         asked = asked_max_tokens(request, default=serving.max_model_len)
         room = room_for_answer(self._num_prompt_tokens, serving.max_model_len, asked, "input")
-        self._sampling = sampling_params(
-            request, serving.sampling_defaults, max_tokens=room, vocab_size=serving.vocab_size
+        sampling = sampling_params(
+            request,
+            serving.sampling_defaults,
+            max_tokens=room,
+            vocab_size=serving.vocab_size,
+            logprobs=self._num_top,
         )
-        self._sampling = prompt.enforced(self._sampling)
+        self._sampling = prompt.enforced(sampling)
         engine_request = EngineRequest(self.id, prompt.token_ids, self._sampling, self._started)
-        self.run = SequenceRun(0, engine_request, prompt.new_pipeline(serving, self._sampling))
+        tracker = None if self._num_top is None else ChatLogprobs(prompt.new_detokenizer(serving, self._sampling))
+        self.run = SequenceRun(0, engine_request, prompt.new_pipeline(serving, self._sampling), tracker)
 
     def metrics(self) -> RequestMetrics:
         """A context for the generation."""
@@ -62,7 +70,7 @@ class ResponseAnswer:
     def step(self, step: Step) -> list[bytes]:
         """What a step makes of the items; the last one closes them."""
         is_cut = step.finish_reason == "length"
-        frames = self.items.feed(step.events, is_cut=is_cut)
+        frames = self.items.feed(step.events, self._logprobs(step.entries), is_cut=is_cut)
         return frames if step.finish_reason is None else frames + self.items.finish(is_cut=is_cut)
 
     def beginning(self) -> list[bytes]:
@@ -120,6 +128,10 @@ class ResponseAnswer:
             tools=function_tools(request),
             top_p=self._sampling.top_p,
         )
+
+    def _logprobs(self, entries: Sequence[TokenEntry]) -> list[spec.ResponsesTokenLogprob]:
+        shown = [chat_entry(self._serving.tokenizer, entry, self._num_top or 0) for entry in entries]
+        return msgspec.convert(shown, list[spec.ResponsesTokenLogprob])
 
     def _usage(self) -> spec.ResponsesUsage:
         run = self.run

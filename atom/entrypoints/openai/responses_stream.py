@@ -39,10 +39,18 @@ class ItemStream:
         self._numbers = count()
         self._open: Item | None = None
         self._texts: list[str] = []  # of the open item
+        self._logprobs: list[spec.ResponsesTokenLogprob] = []  # of the open message
+        self._waiting: list[spec.ResponsesTokenLogprob] = []  # for the next text of a message
         self._frames: list[bytes] = []
 
-    def feed(self, events: Sequence[Event], *, is_cut: bool = False) -> list[bytes]:
-        """The frames of these events. is_cut: they are the last, and the answer was cut off behind them."""
+    def feed(
+        self, events: Sequence[Event], logprobs: Sequence[spec.ResponsesTokenLogprob] = (), *, is_cut: bool = False
+    ) -> list[bytes]:
+        """The frames of these events; the tokens of `logprobs` have come with their text.
+
+        is_cut: the events are the last, and the answer was cut off behind them.
+        """
+        self._waiting += logprobs
         for place, event in enumerate(events):
             if isinstance(event, ContentDelta):
                 self._write(spec.OutputMessage, event.text)
@@ -81,7 +89,9 @@ class ItemStream:
             return
         self._texts.append(text)
         if kind is spec.OutputMessage:
-            self._emit(spec.OutputTextDelta, **self._place(), content_index=0, delta=text, logprobs=[])
+            logprobs, self._waiting = self._waiting, []
+            self._logprobs += logprobs
+            self._emit(spec.OutputTextDelta, **self._place(), content_index=0, delta=text, logprobs=logprobs)
         else:
             self._emit(spec.ReasoningTextDelta, **self._place(), content_index=0, delta=text)
 
@@ -107,7 +117,9 @@ class ItemStream:
         else:
             part = _part(type(item), text)
             if isinstance(part, spec.OutputText):
-                self._emit(spec.OutputTextDone, **self._place(), content_index=0, text=text, logprobs=[])
+                part.logprobs = self._logprobs + self._waiting
+                self._emit(spec.OutputTextDone, **self._place(), content_index=0, text=text, logprobs=part.logprobs)
+                self._logprobs, self._waiting = [], []
             else:
                 self._emit(spec.ReasoningTextDone, **self._place(), content_index=0, text=text)
             self._emit(spec.ContentPartDone, **self._place(), content_index=0, part=part)
