@@ -1,4 +1,4 @@
-"""`atom serve [MODEL] …` and `atom bench …`: the modules of the same purpose, under one name.
+"""`atom serve [MODEL] …`, `atom chat …` and `atom bench …`: the modules of the same purpose, under one name.
 
 Owns the choice of the command only; flags are the modules' own.
 """
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 _USAGE = """usage: atom serve [MODEL] [flags]   serve a model over HTTP; atom serve --help lists the flags
+       atom chat [flags]           talk to a running server; atom chat --help lists the flags
        atom bench [flags]          measure a running server"""
 
 
@@ -20,6 +21,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         from atom.entrypoints.openai_server import main as serve
 
         serve(serve_arguments(arguments))
+    elif command == "chat":
+        from atom.chat.main import main as chat
+
+        chat(arguments)
     elif command == "bench":
         from atom.benchmarks.benchmark_serving import main as bench
 
