@@ -17,6 +17,7 @@ import torch
 
 from atom.config import Config
 from atom.model_ops.attention import Attention
+from atom.model_ops.float8 import float8_dtype
 from atom.model_ops.kernels.select import Kernels
 
 logger = logging.getLogger(__name__)
@@ -43,8 +44,18 @@ class CacheGeometry:
         return -(-num_tokens // self.block_size)
 
 
+def cache_dtype(config: Config, dtype: torch.dtype, device: torch.device) -> torch.dtype:
+    """Type of the cache of a model in `dtype`. ValueError for a GPU without fp8, which names the flag."""
+    if config.kv_cache_dtype != "fp8":
+        return dtype
+    try:
+        return float8_dtype(device)
+    except ValueError as error:
+        raise ValueError(f"--kv-cache-dtype fp8: {error}; leave the flag away") from error
+
+
 def geometry(layers: Sequence[Attention], block_size: int, dtype: torch.dtype) -> CacheGeometry:
-    """The cost of a block over all layers."""
+    """The cost of a block over all layers. dtype: the cache's."""
     values = sum(2 * layer.num_kv_heads * layer.head_dim for layer in layers)
     return CacheGeometry(block_size, values * block_size * dtype.itemsize)
 
@@ -94,7 +105,7 @@ def allocate(
     make = lazy_zeros if device.type == "cpu" else torch.zeros
     for layer in layers:
         shape = kernels["kv_cache_shape"](num_blocks, block_size, layer.num_kv_heads, layer.head_dim)
-        layer.bind_cache(make(shape, dtype=dtype, device=device), None)
+        layer.bind_cache(make(shape, dtype=dtype, device=device))
 
 
 def lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
@@ -104,14 +115,15 @@ def lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device)
     return torch.frombuffer(memory, dtype=dtype).view(shape)
 
 
-def log_capacity(num_blocks: int, size: CacheGeometry, max_model_len: int) -> None:
+def log_capacity(num_blocks: int, size: CacheGeometry, max_model_len: int, dtype: torch.dtype) -> None:
     """The capacity line of the start."""
     tokens = num_blocks * size.block_size
     logger.info(
-        "KV cache: %d blocks of %d tokens, %s, %.1f sequences of %d tokens",
+        "KV cache: %d blocks of %d tokens, %s in %s, %.1f sequences of %d tokens",
         num_blocks,
         size.block_size,
         _show(num_blocks * size.block_bytes),
+        str(dtype).removeprefix("torch."),
         tokens / max_model_len,
         max_model_len,
     )

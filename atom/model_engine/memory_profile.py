@@ -42,7 +42,7 @@ def run_largest_step(
     Sampler(kernels)(logits, RandomRows(None, ones, top_k, 0.9 * ones, 0 * ones, numbers, numbers))
     torch.cuda.synchronize(device)
     for layer in layers:
-        layer.bind_cache(torch.empty(0), None)
+        layer.bind_cache(torch.empty(0))
     peak, reserved = (x / 2**30 for x in (torch.cuda.max_memory_allocated(device), torch.cuda.memory_reserved(device)))
     logger.info("largest step: peak of %.2f GiB with the weights, %.2f GiB kept", peak, reserved)
 

@@ -108,6 +108,7 @@ class ModelRunner:
         self.config = config
         self.device = resolve_device(config.device)
         self.dtype = getattr(torch, config.dtype)
+        self.cache_dtype = kv_cache.cache_dtype(config, self.dtype, self.device)
         self.kernels = select_kernels(platform_of(self.device), _kernel_overrides())
         build = BuildContext(self.kernels, self.dtype, self.device, max_positions=config.max_model_len)
         with torch.inference_mode():
@@ -146,12 +147,12 @@ class ModelRunner:
             with explain_out_of_memory(
                 "running the largest step", "give a smaller --max-num-batched-tokens or --max-num-seqs"
             ):
-                run_largest_step(self.model, self.kernels, config, self.dtype, self.device)
-        size = kv_cache.geometry(layers, config.block_size, self.dtype)
+                run_largest_step(self.model, self.kernels, config, self.cache_dtype, self.device)
+        size = kv_cache.geometry(layers, config.block_size, self.cache_dtype)
         num_blocks = kv_cache.choose_num_blocks(config, size, self.device)
         with explain_out_of_memory("allocating the KV cache", "give a smaller --gpu-memory-utilization"):
-            kv_cache.allocate(layers, num_blocks, config.block_size, self.dtype, self.kernels, self.device)
-        kv_cache.log_capacity(num_blocks, size, config.max_model_len)
+            kv_cache.allocate(layers, num_blocks, config.block_size, self.cache_dtype, self.kernels, self.device)
+        kv_cache.log_capacity(num_blocks, size, config.max_model_len, self.cache_dtype)
         return num_blocks
 
     @torch.inference_mode()

@@ -13,12 +13,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 from tqdm import tqdm
 
 from atom.model_loader.dummy import fill_dummy
 from atom.model_loader.files import WeightsError, find_weight_files
+from atom.model_loader.kv_scales import KVScales
 from atom.model_loader.weight_names import checkpoint_slots, may_be_left_over
 from atom.model_ops.weights import FinishesLoading, WeightSlot
 
@@ -52,7 +54,10 @@ def load_model(model: Loadable, folder: Path, dummy: str | None) -> None:
     start = time.monotonic()
     slots = checkpoint_slots(model, model.packed)
     if dummy is None:
-        _fill(slots, find_weight_files(folder), is_head_tied=model.is_head_tied)
+        scales = KVScales(model)
+        _fill(slots, scales, find_weight_files(folder), is_head_tied=model.is_head_tied)
+        if scales.num_found:
+            logger.info("the checkpoint has %d scales of an fp8 KV cache", scales.num_found)
     else:
         fill_dummy(slots, dummy)
     finish_layers(model)
@@ -66,12 +71,12 @@ def finish_layers(model: nn.Module) -> None:
             module.finish_loading()
 
 
-def _fill(slots: dict[str, WeightSlot], files: list[Path], is_head_tied: bool) -> None:
+def _fill(slots: dict[str, WeightSlot], scales: KVScales, files: list[Path], is_head_tied: bool) -> None:
     missing = dict(slots)
     unexpected: list[str] = []
     with tqdm(total=len(slots), desc="Loading weights", unit="tensor", disable=not sys.stderr.isatty()) as bar:
         for path in files:
-            for name in _fill_from(path, missing, bar):
+            for name in _fill_from(path, missing, scales, bar):
                 if name in slots:
                     raise WeightsError(f"{path.name}: {name} comes a second time")
                 if not may_be_left_over(name, is_head_tied):
@@ -82,13 +87,16 @@ def _fill(slots: dict[str, WeightSlot], files: list[Path], is_head_tied: bool) -
         raise WeightsError(f"the checkpoint holds tensors that the model has no place for: {_listed(unexpected)}")
 
 
-def _fill_from(path: Path, missing: dict[str, WeightSlot], bar: tqdm[Any]) -> list[str]:
+def _fill_from(path: Path, missing: dict[str, WeightSlot], scales: KVScales, bar: tqdm[Any]) -> list[str]:
     """Copy what is wanted from one file; returns the names that were not."""
     others = []
     try:
         with safe_open(path, framework="pt") as file:
             for name in file.keys():  # noqa: SIM118 (no mapping: it has keys() alone)
                 slot = missing.pop(name, None)
+                if scales.knows(name):
+                    _take_scale(scales, path, name, file.get_tensor(name))
+                    continue
                 if slot is None:
                     others.append(name)
                     continue
@@ -101,6 +109,13 @@ def _fill_from(path: Path, missing: dict[str, WeightSlot], bar: tqdm[Any]) -> li
     except (SafetensorError, OSError) as error:
         raise WeightsError(f"{path} can not be read: {error}") from error
     return others
+
+
+def _take_scale(scales: KVScales, path: Path, name: str, tensor: torch.Tensor) -> None:
+    try:
+        scales.take(name, tensor)
+    except ValueError as error:
+        raise WeightsError(f"{path.name}: {error}") from error
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -13,8 +13,11 @@ from torch import nn
 
 from atom.model_ops.weights import HasWeights, WeightSlot
 
-# Left over by design: frequencies that old checkpoints carry, and buffers that are computed anew.
-_IGNORED = re.compile(r"(^|\.)(rotary_emb\.inv_freq|masked_bias|attn\.bias)$")
+# Left over by design: frequencies that old checkpoints carry, buffers that are computed anew, and scales of queries and
+# weights of attention in fp8, which is not computed in.
+_IGNORED = re.compile(
+    r"(^|\.)(rotary_emb\.inv_freq|masked_bias|attn\.bias|(attn\.)?(q|prob)_scale|q_proj\.output_scale)$"
+)
 
 
 def checkpoint_slots(model: nn.Module, packed: Mapping[str, tuple[str, ...]]) -> dict[str, WeightSlot]:
