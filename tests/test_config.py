@@ -111,7 +111,6 @@ def test_an_unknown_keyword_names_the_nearest(tiny: str) -> None:
         ("tensor_parallel_size", 2, "--tensor-parallel-size 2: tensor parallelism is not implemented yet"),
         ("data_parallel_size", 2, "data parallelism is not implemented yet"),
         ("enable_expert_parallel", True, "expert parallelism is not implemented yet"),
-        ("kv_cache_dtype", "fp8", "fp8 KV cache is not implemented yet"),
         ("method", "mtp", "speculative decoding is not implemented yet"),
         ("num_speculative_tokens", 2, "speculative decoding is not implemented yet"),
         ("level", 2, "not implemented yet"),

@@ -184,12 +184,11 @@ SETTINGS: tuple[Setting, ...] = (
         name="kv_cache_dtype",
         type="string",
         default="bf16",
-        help="Type of the KV cache. bf16 means the type of the activations, so float32 where --dtype is float32.",
+        help="Type of the KV cache. bf16 means the type of the activations, so float32 where --dtype is float32; fp8 is 8-bit floats (e4m3), scaled by the checkpoint's k_scale and v_scale where it has them.",
         group="memory",
         used_by="engine",
         flags=("--kv-cache-dtype", "--kv_cache_dtype"),
         choices=("bf16", "fp8"),
-        refuse="an fp8 KV cache is not implemented yet",
     ),
     Setting(
         name="gpu_memory_utilization",
