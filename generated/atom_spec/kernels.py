@@ -66,6 +66,9 @@ BACKENDS: dict[str, Backend] = {
 
 GROUPS: dict[str, Group] = {
     "linear": Group(name="linear", same="backend", help="Projections; the packed weight is the backend's."),
+    "fp8_linear": Group(
+        name="fp8_linear", same="backend", help="Projections with 8-bit weights; the packed weight is the backend's."
+    ),
     "norm": Group(name="norm", same="nothing", help="RMSNorm."),
     "activation": Group(name="activation", same="nothing", help="Gated activations."),
     "attention": Group(name="attention", same="layout", help="The paged KV cache and what reads and writes it."),
@@ -90,6 +93,31 @@ OPERATIONS: dict[str, Operation] = {
         arguments=(
             Argument(name="x", type="tensor", shape=("T", "K"), dtypes=("float",)),
             Argument(name="packed", type="object", help="what linear_pack returned"),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("T", "N"), dtypes=("float",)),
+    ),
+    "fp8_linear_pack": Operation(
+        name="fp8_linear_pack",
+        group="fp8_linear",
+        summary="As `linear_pack`, of a weight in fp8; weight[n, k] * scales[n / block_rows, k / 128 or 0] is the weight that is meant.",
+        arguments=(
+            Argument(name="weight", type="tensor", shape=("N", "K"), dtypes=("float8_e4m3fn",)),
+            Argument(
+                name="scales", type="tensor", shape=("ceil(N/block_rows)", "1 or ceil(K/128)"), dtypes=("float32",)
+            ),
+            Argument(name="block_rows", type="int", help="1 or 128"),
+            Argument(name="bias", type="tensor or None", shape=("N",), dtypes=("float",)),
+            Argument(name="dtype", type="object", help="the torch.dtype that x will have"),
+        ),
+        returns=Argument(name="returns", type="object", help="the packed weight"),
+    ),
+    "fp8_linear": Operation(
+        name="fp8_linear",
+        group="fp8_linear",
+        summary="As `linear`, x rounded to fp8 first, with a scale a token, or a token and 128 inputs where the weight has several; summed in float32.",
+        arguments=(
+            Argument(name="x", type="tensor", shape=("T", "K"), dtypes=("float",)),
+            Argument(name="packed", type="object", help="what fp8_linear_pack returned"),
         ),
         returns=Argument(name="returns", type="tensor", shape=("T", "N"), dtypes=("float",)),
     ),
@@ -273,5 +301,26 @@ OPERATIONS: dict[str, Operation] = {
             Argument(name="uniform", type="tensor", shape=("B",), dtypes=("float32",)),
         ),
         returns=Argument(name="returns", type="tensor", shape=("B",), dtypes=("int64",)),
+    ),
+    "verify_greedy": Operation(
+        name="verify_greedy",
+        group="sampling",
+        summary="Keep of each row's draft tokens those that the model would have chosen itself, up to the first it would not, and add the model's own next token.",
+        arguments=(
+            Argument(name="drafts", type="tensor", shape=("B", "S"), dtypes=("int64",)),
+            Argument(name="num_drafts", type="tensor", shape=("B",), dtypes=("int32",), help="of the row, at most S"),
+            Argument(
+                name="targets",
+                type="tensor",
+                shape=("B", "S+1"),
+                dtypes=("int64",),
+                help="the model's choice before each draft token and after the last",
+            ),
+        ),
+        returns=Argument(
+            name="returns",
+            type="object",
+            help="tokens [B, S+1] int64, -1 behind a row's last; lengths [B] int32, at least 1",
+        ),
     ),
 }

@@ -13,6 +13,7 @@ from atom.model_ops.kernels.reference.linear import can_prepack, linear, linear_
 from atom.model_ops.kernels.reference.norm import add_rms_norm, rms_norm
 from atom.model_ops.kernels.reference.random import philox_uniform
 from atom.model_ops.kernels.reference.sampling import greedy_sample, mask_logits, sample
+from atom.model_ops.kernels.reference.verification import verify_greedy
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
@@ -216,3 +217,11 @@ def test_mask_logits_leaves_what_the_bits_allow(vocab: int, data: st.DataObject)
     assert torch.equal(logits[[0, 2]], before[[0, 2]])
     both = mask_logits(torch.zeros(2, vocab), torch.tensor([1, 0]), masks)
     assert np.array_equal(both.numpy() == 0, allowed[::-1])
+
+
+def test_drafts_count_up_to_the_first_that_the_model_would_not_have_chosen() -> None:
+    drafts = torch.tensor([[5, 6, 7], [5, 0, 7], [5, 6, 7], [5, 6, 7]])
+    targets = torch.tensor([[5, 6, 7, 8], [5, 6, 7, 8], [5, 6, 7, 8], [4, 6, 7, 8]])
+    tokens, lengths = verify_greedy(drafts, torch.tensor([3, 3, 1, 0]), targets)
+    assert lengths.tolist() == [4, 2, 2, 1]
+    assert tokens.tolist() == [[5, 6, 7, 8], [5, 6, -1, -1], [5, 6, -1, -1], [4, -1, -1, -1]]

@@ -12,6 +12,14 @@ _AITER = "atom.model_ops.kernels.aiter"
 TABLE: dict[str, dict[str, str]] = {
     "linear_pack": {"reference": f"{_REFERENCE}.linear:linear_pack", "aiter": f"{_AITER}.linear:linear_pack"},
     "linear": {"reference": f"{_REFERENCE}.linear:linear", "aiter": f"{_AITER}.linear:linear"},
+    "fp8_linear_pack": {
+        "reference": f"{_REFERENCE}.fp8_linear:fp8_linear_pack",
+        "triton": f"{_TRITON}.fp8_linear:fp8_linear_pack",
+    },
+    "fp8_linear": {
+        "reference": f"{_REFERENCE}.fp8_linear:fp8_linear",
+        "triton": f"{_TRITON}.fp8_linear:fp8_linear",
+    },
     "rms_norm": {
         "reference": f"{_REFERENCE}.norm:rms_norm",
         "triton": f"{_TRITON}.norm:rms_norm",
@@ -52,11 +60,18 @@ TABLE: dict[str, dict[str, str]] = {
         "triton": f"{_TRITON}.prefill:attention_prefill",
         "aiter": f"{_AITER}.prefill:attention_prefill",
     },
-    "philox_uniform": {"reference": f"{_REFERENCE}.random:philox_uniform"},
-    "mask_logits": {"reference": f"{_REFERENCE}.sampling:mask_logits"},
+    "philox_uniform": {
+        "reference": f"{_REFERENCE}.random:philox_uniform",
+        "triton": f"{_TRITON}.random:philox_uniform",
+    },
+    "mask_logits": {"reference": f"{_REFERENCE}.sampling:mask_logits", "triton": f"{_TRITON}.masks:mask_logits"},
     "greedy_sample": {
         "reference": f"{_REFERENCE}.sampling:greedy_sample",
         "triton": f"{_TRITON}.sampling:greedy_sample",
     },
-    "sample": {"reference": f"{_REFERENCE}.sampling:sample"},
+    "sample": {"reference": f"{_REFERENCE}.sampling:sample", "triton": f"{_TRITON}.drawing:sample"},
+    "verify_greedy": {
+        "reference": f"{_REFERENCE}.verification:verify_greedy",
+        "triton": f"{_TRITON}.verification:verify_greedy",
+    },
 }

@@ -25,6 +25,7 @@ from atom.model_ops.rope import rope_table
 from atom.model_ops.step import StepInputs
 from tests.kernels.dense import dense_attention, make_step
 from tests.kernels.triton import interpreted
+from tests.kernels.triton.sampling_checks import SAMPLING_CHECKS
 
 _CPU = torch.device("cpu")
 _FLOAT8 = torch.float8_e4m3fn
@@ -285,6 +286,7 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     "norms": check_norms,
     "activation": check_activation,
     "greedy": check_greedy,
+    **SAMPLING_CHECKS,
     "rope and write": check_rope_write,
     "fp8 write": check_float8_write,
     **{name: lambda device, case=case: check_attention(case, device) for name, case in CASES.items()},

@@ -19,7 +19,19 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
-from atom.model_ops.kernels.triton import activation, decode, kv_cache, norm, plan, prefill, sampling
+from atom.model_ops.kernels.triton import (
+    activation,
+    decode,
+    drawing,
+    kv_cache,
+    masks,
+    norm,
+    plan,
+    prefill,
+    random,
+    sampling,
+    verification,
+)
 from tests.kernels.dense import make_step
 
 # Architecture, and the shared memory of a block in bytes.
@@ -96,9 +108,20 @@ def compile_all(names: Sequence[str]) -> None:
         norm.rms_norm(x, x[0], 1e-6)
         norm.add_rms_norm(x, x.clone(), x[0], 1e-6)
     activation.silu_and_mul(torch.zeros(3, 6144, dtype=torch.bfloat16))
-    sampling.greedy_sample(torch.zeros(3, 151936, dtype=torch.bfloat16))
+    sample()
     for name in names:
         attention(SHAPES[name])
+
+
+def sample() -> None:
+    """From logits of three rows to their tokens."""
+    logits = torch.zeros(3, 151936)
+    floats, ints, longs = torch.ones(3), torch.ones(3, dtype=torch.int32), torch.ones(3, dtype=torch.int64)
+    sampling.greedy_sample(logits.bfloat16())
+    drawing.sample(logits, floats, ints, floats, floats, floats)
+    random.philox_uniform(longs, longs)
+    masks.mask_logits(logits, longs, torch.zeros(3, 4748, dtype=torch.int32))
+    verification.verify_greedy(longs.view(3, 1), ints, torch.zeros(3, 2, dtype=torch.int64))
 
 
 def attention(shape: Shape) -> None:
