@@ -19,6 +19,7 @@ from atom.envs import check_all, default_of
 from atom.generation_defaults import GenerationDefaults, read_eos_token_ids, read_generation_defaults
 from atom.hf_config import HFConfig, ModelConfigError
 from atom.model_folder import find_model, read_json_object
+from atom.quantization import Quantization, read_quantization
 from atom.setting_values import check_value, refusal
 
 logger = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class Config:
     generation: GenerationDefaults
     eos_token_ids: tuple[int, ...]
     dtype: str
+    quantization: Quantization | None
     device: str
     max_model_len: int
     max_num_seqs: int
@@ -122,6 +124,7 @@ class Config:
                 "generation": read_generation_defaults(given["generation_config"], folder.path),
                 "eos_token_ids": read_eos_token_ids(folder.path, hf.raw, hf.vocab_size),
                 "dtype": _resolve_dtype(given["dtype"], hf),
+                "quantization": read_quantization(hf.raw.get("quantization_config"), given["quantization"]),
                 "max_model_len": _resolve_max_model_len(given["max_model_len"], hf),
                 "chat_template": _resolve_chat_template(given["chat_template"]) or folder.chat_template,
                 "default_chat_template_kwargs": given["default_chat_template_kwargs"] or {},
@@ -166,11 +169,7 @@ def _read_hf_config(model_path: Path, overrides: dict[str, Any] | None) -> HFCon
     raw = read_json_object(model_path / "config.json")
     if raw is None:
         raise ModelConfigError(f"{model_path} holds no config.json")
-    hf = HFConfig.from_dict(merge(raw, overrides or {}))
-    if hf.raw.get("quantization_config"):
-        method = hf.raw["quantization_config"].get("quant_method", "unknown")
-        raise ModelConfigError(f"{model_path} is quantised ({method}), which is not implemented yet")
-    return hf
+    return HFConfig.from_dict(merge(raw, overrides or {}))
 
 
 def _resolve_dtype(asked: str, hf: HFConfig) -> str:

@@ -110,7 +110,9 @@ class ModelRunner:
         self.dtype = getattr(torch, config.dtype)
         self.cache_dtype = kv_cache.cache_dtype(config, self.dtype, self.device)
         self.kernels = select_kernels(platform_of(self.device), _kernel_overrides())
-        build = BuildContext(self.kernels, self.dtype, self.device, max_positions=config.max_model_len)
+        build = BuildContext(
+            self.kernels, self.dtype, self.device, config.max_model_len, quantization=config.quantization
+        )
         with torch.inference_mode():
             with explain_out_of_memory("loading the weights", "choose a smaller model or --dtype bfloat16"):
                 self.model = build_model(config.hf, build).eval()

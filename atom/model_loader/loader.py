@@ -21,6 +21,7 @@ from tqdm import tqdm
 from atom.model_loader.dummy import fill_dummy
 from atom.model_loader.files import WeightsError, find_weight_files
 from atom.model_loader.kv_scales import KVScales
+from atom.model_loader.linear_forms import take_linear_forms
 from atom.model_loader.weight_names import checkpoint_slots, may_be_left_over
 from atom.model_ops.weights import FinishesLoading, WeightSlot
 
@@ -52,6 +53,7 @@ def load_model(model: Loadable, folder: Path, dummy: str | None) -> None:
     """
     assert isinstance(model, nn.Module)
     start = time.monotonic()
+    take_linear_forms(model, model.packed)
     slots = checkpoint_slots(model, model.packed)
     if dummy is None:
         scales = KVScales(model)
@@ -101,10 +103,10 @@ def _fill_from(path: Path, missing: dict[str, WeightSlot], scales: KVScales, bar
                     others.append(name)
                     continue
                 tensor = file.get_tensor(name)
-                if tuple(tensor.shape) != slot.checkpoint_shape:
-                    found, wanted = list(tensor.shape), list(slot.checkpoint_shape)
-                    raise WeightsError(f"{path.name}: {name} has shape {found}, by config.json it is {wanted}")
-                slot.target.copy_(slot.piece(tensor))
+                problem = slot.problem(tensor)
+                if problem is not None:
+                    raise WeightsError(f"{path.name}: {name} {problem}")
+                slot.fill(tensor)
                 bar.update()
     except (SafetensorError, OSError) as error:
         raise WeightsError(f"{path} can not be read: {error}") from error

@@ -9,6 +9,8 @@ import torch
 
 # Scales in checkpoints are made for e4m3fn; a form that holds half as much takes twice the scale.
 _FNUZ_SCALE = 2.0
+# What zeros are scaled by, so that nothing is divided by 0; scales stay normal numbers, which GPUs do not flush to 0.
+SMALLEST_AMAX = 2.0**-100
 
 
 def float8_dtype(device: torch.device) -> torch.dtype:
@@ -39,3 +41,18 @@ def to_float8(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def is_float8(dtype: torch.dtype) -> bool:
     """Whether it is one of the two."""
     return dtype in (torch.float8_e4m3fn, torch.float8_e4m3fnuz)
+
+
+def quantize(x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """x [..., K] as values [..., K] of the type and scales [..., 1] float32: values * scales is about x.
+
+    The largest value of the last axis becomes the largest of the type.
+    """
+    scales = x.abs().amax(-1, keepdim=True).float().clamp_min(SMALLEST_AMAX) / torch.finfo(dtype).max
+    return to_float8(x.float() / scales, dtype), scales
+
+
+def fn_to_fnuz(values: torch.Tensor) -> torch.Tensor:
+    """Half of e4m3fn values, exactly, as e4m3fnuz: the same bits, but for -0, which fnuz has not. There is no NaN."""
+    bits = values.view(torch.uint8)
+    return bits.masked_fill(bits == 0x80, 0).view(torch.float8_e4m3fnuz)

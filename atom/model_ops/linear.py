@@ -14,6 +14,7 @@ from torch import nn
 
 from atom.model_ops.context import BuildContext
 from atom.model_ops.layer import Layer
+from atom.model_ops.quantized_linear import Float8Weight
 from atom.model_ops.weights import WeightSlot
 
 
@@ -22,25 +23,45 @@ class Linear(Layer):
 
     def __init__(self, num_inputs: int, num_outputs: int, has_bias: bool, build: BuildContext) -> None:
         super().__init__()
-        self.weight: nn.Parameter | None = build.empty(num_outputs, num_inputs)
+        self.weight: nn.Parameter | None = build.empty_linear(num_outputs, num_inputs)
         self.bias = build.empty(num_outputs) if has_bias else None
         self.build = build
         self._linear = build.kernels["linear"]
         self._packed: Any = None
+        self._float8: Float8Weight | None = None
+
+    def take_form(self, is_quantized: bool) -> None:
+        """Give the weight of a model with quantised linears its memory. Called once, by who knows the layer's name."""
+        assert self.weight is not None
+        assert self.build.quantization is not None
+        if is_quantized:
+            self._float8 = Float8Weight(*self.weight.shape, self.build.quantization, self.build)
+            self.weight = self._float8.values
+            self._linear = self.build.kernels["fp8_linear"]
+        else:
+            self.weight = self.build.empty(*self.weight.shape)
 
     def finish_loading(self) -> None:
         """Hand the weight over to the kernel's own form; the plain one is let go unless the kernel keeps it."""
         assert self.weight is not None
-        self._packed = self.build.kernels["linear_pack"](self.weight, self.bias)
-        self.weight = None
+        if self._float8 is None:
+            self._packed = self.build.kernels["linear_pack"](self.weight, self.bias)
+        else:
+            self._packed = self._float8.pack(self.build.kernels, self.bias)
+        self.weight = self._float8 = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x [T, K] to [T, N]."""
         return self._linear(x, self._packed)
 
     def _slots(self, parameter: str, target: torch.Tensor | None, **kwargs: Any) -> Iterator[WeightSlot]:
-        if target is not None:
-            yield WeightSlot(parameter, target, tp_rank=self.build.tp_rank, tp_size=self.build.tp_size, **kwargs)
+        if target is None:
+            return
+        slot = WeightSlot(parameter, target, tp_rank=self.build.tp_rank, tp_size=self.build.tp_size, **kwargs)
+        if self._float8 is not None and parameter == "weight":
+            yield from self._float8.slots(slot)
+        else:
+            yield slot
 
 
 class MergedColumnLinear(Linear):

@@ -12,6 +12,9 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
+# Types that convert into each other.
+_WIDE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 @dataclass(frozen=True, slots=True)
 class WeightSlot:
@@ -43,6 +46,28 @@ class WeightSlot:
             return tensor
         size = self.target.shape[self.split_dim]
         return tensor.narrow(self.split_dim, self.tp_rank * size, size)
+
+    def problem(self, tensor: torch.Tensor) -> str | None:
+        """Why the checkpoint's tensor does not fit, to be read behind its name; None when it does."""
+        wide = self.target.dtype in _WIDE
+        if tensor.dtype not in _WIDE if wide else tensor.dtype != self.target.dtype:
+            wanted = "not quantised" if wide else self.target.dtype
+            return f"is {tensor.dtype}, by config.json it is {wanted}"
+        return self.shape_problem(tensor)
+
+    def shape_problem(self, tensor: torch.Tensor) -> str | None:
+        """As `problem`, of the shape alone."""
+        if tuple(tensor.shape) == self.checkpoint_shape:
+            return None
+        return f"has shape {list(tensor.shape)}, by config.json it is {list(self.checkpoint_shape)}"
+
+    def fill(self, tensor: torch.Tensor) -> None:
+        """Take this rank's piece of the checkpoint's tensor."""
+        self.take(self.piece(tensor))
+
+    def take(self, values: torch.Tensor) -> None:
+        """Fill the target with values of its shape."""
+        self.target.copy_(values)
 
 
 @runtime_checkable

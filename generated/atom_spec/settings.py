@@ -92,6 +92,16 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("auto", "float32", "bfloat16"),
     ),
     Setting(
+        name="quantization",
+        type="string",
+        default=None,
+        help="Give the linears of a checkpoint that is not quantised 8-bit weights while they are loaded; the head stays as it is. A quantised checkpoint says so itself and needs no flag.",
+        group="model",
+        used_by="engine",
+        flags=("--quantization",),
+        choices=("fp8",),
+    ),
+    Setting(
         name="load_dummy",
         type="string",
         default=None,

@@ -12,6 +12,7 @@ FLAGS = {
     "served_model_name": None,
     "trust_remote_code": False,
     "dtype": "auto",
+    "quantization": None,
     "load_dummy": None,
     "hf_overrides": None,
     "generation_config": "auto",
