@@ -80,8 +80,9 @@ test: $(STAMP)  ## the test suite, on the CPU
 test-gpu: $(STAMP)  ## the tests that need a GPU
 	$(PY) -m pytest -q -m gpu tests
 
-conformance: $(STAMP)  ## every wire format, at every chunking
+conformance: $(STAMP)  ## every wire format at every chunking, and the HTTP contract against a live server
 	$(PY) -m conformance $(ARGS)
+	$(if $(ARGS),,$(PY) -m conformance.http)
 
 bench: $(STAMP)  ## benchmarks; PART=name runs one
 	$(PY) -m benchmarks $(PART) $(ARGS)

@@ -56,6 +56,8 @@ def _prepare(node: Any, depth: int = 0) -> Any:
         return [_prepare(item, depth) for item in node]
     if not isinstance(node, dict):
         return node
+    if "x-tag" in node:
+        return {"type": "string", "const": node["x-tag"]}
     prepared = {key: _prepare(value, depth + 1) for key, value in node.items() if key not in _DROPPED}
     if depth and isinstance(node.get("description"), str):
         del prepared["description"]  # a comment on a field, which would end up in the type

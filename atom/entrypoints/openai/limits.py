@@ -13,8 +13,6 @@ from atom.entrypoints.openai.errors import bad_request, context_length_exceeded
 from atom.sampling_params import SamplingParams
 
 DEFAULT_MAX_TOKENS = 256
-# Asking for more than any context holds is a mistake, not a wish for "as much as there is".
-MOST_MAX_TOKENS = 2**23
 # Below this the scaled logits of 32-bit floats overflow; the distribution is an argmax long before.
 LEAST_TEMPERATURE = 1e-4
 MOST_SEQUENCES = 1024
@@ -61,12 +59,10 @@ def encode_prompt(encode: Callable[[str], list[int]], text: str, max_model_len: 
 
 
 def asked_max_tokens(request: Any, default: int = DEFAULT_MAX_TOKENS) -> int:
-    """How many tokens the request asks for; max_completion_tokens wins. Raises ApiError 400 when beyond reason."""
+    """How many tokens the request asks for; max_completion_tokens wins."""
     for name in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
         asked = getattr(request, name, None)
         if asked is not None:
-            if asked > MOST_MAX_TOKENS:
-                raise bad_request(f"{name} must be at most {MOST_MAX_TOKENS}, got {asked}", name)
             return int(asked)
     return default
 

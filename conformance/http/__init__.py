@@ -1,0 +1,1 @@
+"""The HTTP contract held against a live server: requests drawn from spec/openapi.yaml, answers and streams checked."""

@@ -1,0 +1,60 @@
+"""`python -m conformance.http`: schemathesis over the contract, against a live server with the shipped model.
+
+Exits 1 on a failure, on a warning of schemathesis, on a streaming operation without a stream, and on a warning or an
+error in the server's log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformance.http.run import Draw, Verdict, run_all
+from conformance.http.server import started
+from conformance.http.streams import ORDERS
+
+DEFAULT_SEED = 20_240_613
+REPORT_FOLDER = Path(__file__).parents[1] / "report"
+
+# Boundary values of every field. The chat endpoint has half of them, 2,300 requests or a minute: they are drawn with
+# --long. The fields that it shares with the other endpoints are held there.
+_SHORT_BOUNDARIES = Draw("coverage", ("coverage",), filters=("--exclude-operation-id", "createChatCompletion"))
+SHORT = (Draw("fuzzing", ("examples", "fuzzing"), 40), _SHORT_BOUNDARIES)
+LONG = (Draw("fuzzing", ("examples", "fuzzing"), 500), Draw("coverage", ("coverage",)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for; the exit status."""
+    options = _parser().parse_args(arguments)
+    options.report.mkdir(parents=True, exist_ok=True)
+    draws = LONG if options.long else SHORT
+    if options.url is not None:
+        return _report(run_all(options.url, draws, options.seed, options.report), ())
+    with tempfile.TemporaryDirectory() as folder, started(Path(folder)) as server:
+        return _report(run_all(server.url, draws, options.seed, options.report), server.faults())
+
+
+def _report(verdict: Verdict, faults: Sequence[str]) -> int:
+    findings = [*verdict.findings, *(f"server log: {line}" for line in faults)]
+    findings += [f"{operation} has not streamed once" for operation in ORDERS if not verdict.streams.get(operation)]
+    for finding in findings:
+        print(finding)
+    print("refusals met: " + ", ".join(f"{name} {num}" for name, num in sorted(verdict.refusals.items())))
+    print(f"http: {verdict.summary()}")
+    return int(bool(findings) or not verdict.is_green)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m conformance.http", description=__doc__)
+    parser.add_argument("--long", action="store_true", help="twelve times as many cases, in about six minutes")
+    parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="draw other cases (default: %(default)s)")
+    parser.add_argument("--url", help="a server that runs, instead of one of our own; its answers must be cheap")
+    parser.add_argument("--report", type=Path, default=REPORT_FOLDER, metavar="DIR", help="where the reports go")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
