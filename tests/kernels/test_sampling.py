@@ -138,6 +138,19 @@ def test_greedy_takes_the_lowest_index_of_the_largest() -> None:
     assert greedy_sample(torch.tensor([[0.0, 3.0, 3.0], [5.0, 1.0, 5.0]])).tolist() == [1, 0]
 
 
+def test_greedy_of_bf16_orders_every_number_as_float32_does() -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(64, 999).to(torch.bfloat16)
+    logits[1] = -logits[1].abs()
+    logits[2] = torch.tensor([-0.0, 0.0, -1.0]).repeat(333)
+    logits[3, 5:] = float("-inf")
+    logits[4] = float("-inf")
+    logits[5, 700] = float("inf")
+    assert torch.equal(greedy_sample(logits), logits.float().argmax(-1))
+    rows = torch.tensor([0, 1, 3])
+    assert torch.equal(greedy_sample(logits[rows]), logits[rows].float().argmax(-1))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_norms(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
@@ -170,6 +183,16 @@ def test_linear(dtype: torch.dtype, has_bias: bool) -> None:
         assert torch.allclose(
             linear(x, packed).double(), wanted, rtol=2e-2, atol=0.1 if dtype == torch.bfloat16 else 1e-4
         )
+
+
+@pytest.mark.skipif(not can_prepack(), reason="this torch has no prepacked linear")
+def test_a_row_of_a_large_product_is_the_same_in_any_batch() -> None:
+    torch.manual_seed(0)
+    packed = linear_pack(torch.randn(1024, 512).to(torch.bfloat16), torch.randn(1024).to(torch.bfloat16))
+    x = torch.randn(5, 512).to(torch.bfloat16)
+    whole = linear(x, packed)
+    for rows in (0, 1, 2, 3, 4):
+        assert torch.equal(linear(x[:rows], packed), whole[:rows])
 
 
 def test_prepacking_is_used_where_torch_has_it() -> None:
