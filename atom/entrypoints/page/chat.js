@@ -75,12 +75,12 @@ export class Chat {
     const view = this.transcript.answer("Model");
     const answer = new Answer();
     const outcome = await this.#stream(request, answer, view);
-    if (this.#messages !== kept) return true; // a new chat was begun meanwhile, and all of it is gone
+    this.onChange();
+    if (this.#messages !== kept) return true; // a new chat was begun meanwhile, and all of this one is gone
     const message = outcome.error ? null : answer.message();
     if (message) this.#messages.push(...added, message);
     view.finish(answer, { ...outcome, actions: [this.#curlButton(request)] });
     if (message?.tool_calls && !outcome.note) this.#askForResults(view, message.tool_calls);
-    this.onChange();
     return message !== null;
   }
 
