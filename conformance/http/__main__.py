@@ -19,9 +19,11 @@ from conformance.http.streams import ORDERS
 DEFAULT_SEED = 20_240_613
 REPORT_FOLDER = Path(__file__).parents[1] / "report"
 
-# Boundary values of every field. The chat endpoint has half of them, 2,300 requests or a minute: they are drawn with
-# --long. The fields that it shares with the other endpoints are held there.
-_SHORT_BOUNDARIES = Draw("coverage", ("coverage",), filters=("--exclude-operation-id", "createChatCompletion"))
+# Boundary values of every field: 5,500 requests, all of them with --long. Short of that, not those of the chat endpoint,
+# which are half of them and mostly of fields that other endpoints have too, and not those of count_tokens, which has the
+# fields of /v1/messages.
+_LEFT_OUT = ("--exclude-operation-id", "createChatCompletion", "--exclude-operation-id", "countTokens")
+_SHORT_BOUNDARIES = Draw("coverage", ("coverage",), filters=_LEFT_OUT)
 SHORT = (Draw("fuzzing", ("examples", "fuzzing"), 40), _SHORT_BOUNDARIES)
 LONG = (Draw("fuzzing", ("examples", "fuzzing"), 500), Draw("coverage", ("coverage",)))
 
