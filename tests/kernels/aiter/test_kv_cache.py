@@ -153,6 +153,6 @@ def test_the_other_fp8_is_refused(aiter: StandIn, kernels: Kernels) -> None:
     step = one_prefill(kernels, 16, length=2)
     cache = torch.zeros(kernels["kv_cache_shape"](4, 16, HK, 128), dtype=torch.float8_e4m3fn)
     qkv = torch.zeros((2, (HQ + 2 * HK) * 128), dtype=torch.bfloat16)
-    with pytest.raises(ValueError, match=r"is float8_e4m3fn, and AITER reads float8_e4m3fnuz.*--kv_cache_dtype auto"):
+    with pytest.raises(ValueError, match=r"is float8_e4m3fn, and AITER reads float8_e4m3fnuz.*no --kv-cache-dtype fp8"):
         kernels["qkv_rope_write"](qkv, None, 0.0, identity(8), cache, torch.ones(2, HK), step.plan, HQ, HK)
     assert "aiter.reshape_and_cache" not in aiter.names()

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import torch
 
+from atom.model_ops.float8 import is_float8
 from atom.model_ops.kernels.aiter.architecture import fp8_dtype
 
 # Most query heads a key head that the assembled decode kernel takes.
 MAX_GROUP = 16
 
-_FLOAT8 = (torch.float8_e4m3fn, torch.float8_e4m3fnuz)
 _OTHER_BACKEND = "ATOM_KERNELS=attention_decode=triton"
 
 
@@ -31,12 +31,12 @@ def require_16_bits(x: torch.Tensor, operation: str) -> None:
 
 def is_fp8(kv_cache: torch.Tensor) -> bool:
     """Whether the cache is fp8. AiterUnsupported for a type that this GPU's kernels would misread."""
-    if kv_cache.dtype not in _FLOAT8:
+    if not is_float8(kv_cache.dtype):
         return False
     if kv_cache.dtype != fp8_dtype():
         raise AiterUnsupported(
             f"the KV cache is {_name(kv_cache.dtype)}, and AITER reads {_name(fp8_dtype())} on this GPU: give "
-            f"--kv_cache_dtype auto, or {_OTHER_BACKEND}"
+            f"no --kv-cache-dtype fp8, or {_OTHER_BACKEND}"
         )
     return True
 
