@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import quote
@@ -105,6 +106,20 @@ def test_the_status_is_what_the_contract_says_and_counts(server: LiveServer) -> 
     grown = {name: after["load"][name]["count"] - before["load"][name]["count"] for name in DURATIONS}
     assert grown == {"time_to_first_token": 1, "inter_token_latency": len("Hello.") - 1}
     assert after["load"]["time_to_first_token"]["seconds"] > before["load"]["time_to_first_token"]["seconds"]
+
+
+def test_the_access_log_leaves_the_polls_of_the_page_out(caplog: pytest.LogCaptureFixture) -> None:
+    serving = scripted("Hello.", api_key=("secret",))
+    serving.server = replace(serving.server, disable_uvicorn_access_log=False)
+    with caplog.at_level("INFO", "uvicorn.access"), running(serving) as live:
+        live.client.get("/status", headers={"authorization": "Bearer secret"})
+        live.client.get("/status")
+        live.client.get("/health")
+    lines = [record.getMessage() for record in caplog.records if record.name == "uvicorn.access"]
+    assert [line.split('"', 1)[1] for line in lines if "/openapi.json" not in line] == [
+        'GET /status HTTP/1.1" 401',
+        'GET /health HTTP/1.1" 200',
+    ]
 
 
 DURATIONS = ("time_to_first_token", "inter_token_latency")

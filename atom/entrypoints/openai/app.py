@@ -78,6 +78,7 @@ def create_app(serving: ServingContext) -> Starlette:
         exception_handlers={HTTPException: http_exception, Exception: unexpected_error},
     )
     app.router.redirect_slashes = False
+    server_status.quiet_polls()
     return app
 
 

@@ -6,6 +6,7 @@ reader's to make, from two answers.
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +20,16 @@ from atom.entrypoints.openai.endpoint import Handler
 
 if TYPE_CHECKING:
     from atom.entrypoints.openai.serving import ServingContext
+
+
+def quiet_polls() -> None:
+    """Keep the page's questions, one every other second, out of the access log; refused ones stay."""
+    logging.getLogger("uvicorn.access").addFilter(_is_worth_a_line)
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    # Uvicorn's arguments: client, method, path, version, status.
+    return not (isinstance(record.args, tuple) and record.args[1:3] == ("GET", "/status") and record.args[4:] == (200,))
 
 
 async def get_status(serving: ServingContext, call: Request, body: None) -> Response:
