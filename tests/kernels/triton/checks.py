@@ -25,6 +25,7 @@ from atom.model_ops.rope import rope_table
 from atom.model_ops.step import StepInputs
 from tests.kernels.dense import dense_attention, make_step
 from tests.kernels.triton import interpreted
+from tests.kernels.triton.fp8_checks import FP8_CHECKS
 from tests.kernels.triton.sampling_checks import SAMPLING_CHECKS
 
 _CPU = torch.device("cpu")
@@ -287,6 +288,7 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     "activation": check_activation,
     "greedy": check_greedy,
     **SAMPLING_CHECKS,
+    **FP8_CHECKS,
     "rope and write": check_rope_write,
     "fp8 write": check_float8_write,
     **{name: lambda device, case=case: check_attention(case, device) for name, case in CASES.items()},

@@ -23,6 +23,8 @@ from atom.model_ops.kernels.triton import (
     activation,
     decode,
     drawing,
+    fp8_product,
+    fp8_quantize,
     kv_cache,
     masks,
     norm,
@@ -124,6 +126,17 @@ def sample() -> None:
     verification.verify_greedy(longs.view(3, 1), ints, torch.zeros(3, 2, dtype=torch.int64))
 
 
+def project(float8: torch.dtype) -> None:
+    """fp8 projections of few and many tokens: scales by row and in blocks, sizes that the tiles divide or do not."""
+    for tokens, outputs, inputs in ((1, 6144, 4096), (40, 1024, 1024), (300, 1024, 1024), (300, 200, 300)):
+        x = torch.zeros(tokens, inputs, dtype=torch.bfloat16)
+        weight = torch.zeros(outputs, inputs, dtype=float8)
+        blocks = torch.ones(-(-outputs // 128), -(-inputs // 128))
+        by_row, bias = torch.ones(outputs, 1), torch.zeros(outputs, dtype=torch.bfloat16)
+        fp8_product.fp8_product(*fp8_quantize.quantize_tokens(x, float8), weight, by_row, 1, bias, x.dtype)
+        fp8_product.fp8_product(*fp8_quantize.quantize_groups(x, float8), weight, blocks, 128, None, x.dtype)
+
+
 def attention(shape: Shape) -> None:
     """A mixed step: a decode, a chunk after a context, a fresh prompt; and decodes alone."""
     heads, kv_heads = shape.heads
@@ -151,6 +164,7 @@ def main() -> None:
     seen: dict[tuple[str, int], None] = {}
     compile_only(target, lambda name, shared: seen.setdefault((name, shared)))
     compile_all(sys.argv[2:] or [*SHAPES])
+    project(torch.float8_e4m3fnuz if target.arch == "gfx942" else torch.float8_e4m3fn)
     for name, shared in seen:
         print(f"{name} {shared}")
     too_much = [f"{name}: {shared} of {limit} bytes" for name, shared in seen if shared > limit]

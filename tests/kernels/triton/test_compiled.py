@@ -22,3 +22,4 @@ def test_kernels_compile(target: str, shapes: tuple[str, ...]) -> None:
     assert ran.returncode == 0, ran.stderr[-3000:]
     kernels = {line.split()[0] for line in ran.stdout.splitlines()}
     assert {"_rms_norm", "_silu_and_mul", "_qkv_rope_write", "_decode", "_prefill", "_slice_argmax"} <= kernels
+    assert {"_quantize", "_fp8_product"} <= kernels

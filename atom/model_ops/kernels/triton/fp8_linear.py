@@ -1,0 +1,132 @@
+"""Projections with fp8 weights on a GPU: activations rounded in Triton, the product by torch where it can do it.
+
+torch._scaled_mm takes scales by row, and by 128 x 128 blocks on GPUs and with libraries that have them: that is tried
+once, on a small product, and counts only if the result is right. What it does not take (sizes that are no multiples of
+16, other types of results) the Triton product does.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from atom.model_ops.float8 import float8_dtype, fn_to_fnuz, quantize, scale_factor
+from atom.model_ops.kernels.triton.fp8_product import fp8_product
+from atom.model_ops.kernels.triton.fp8_quantize import GROUP, quantize_groups, quantize_tokens
+
+logger = logging.getLogger(__name__)
+
+if torch.cuda.is_available():
+    # A GPU without 8-bit floats: the kernel table passes this backend over.
+    float8_dtype(torch.device("cuda", torch.cuda.current_device()))
+
+# Sizes of a product by torch are multiples of this; of the inputs, in blocks, so many times 128, since the library
+# wants rows of scales to begin at 16 bytes.
+_MULTIPLE = 16
+_BLOCKS_MULTIPLE = 4
+# Tokens are filled up to a multiple for the same reason.
+_ROWS_MULTIPLE = 4
+_TOLERANCE = 1e-2
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFloat8Linear:
+    """weight [N, K] in the device's type, scales [ceil(N/block_rows), 1 or ceil(K/128)], and who multiplies."""
+
+    weight: torch.Tensor
+    scales: torch.Tensor
+    block_rows: int
+    bias: torch.Tensor | None
+    product: Product
+
+
+Product = Callable[[torch.Tensor, PackedFloat8Linear], torch.Tensor]
+
+
+def fp8_linear_pack(
+    weight: torch.Tensor, scales: torch.Tensor, block_rows: int, bias: torch.Tensor | None, dtype: torch.dtype
+) -> PackedFloat8Linear:
+    """The weight itself, in e4m3fnuz where the device has that."""
+    float8 = float8_dtype(weight.device)
+    if float8 == torch.float8_e4m3fnuz:
+        weight = fn_to_fnuz(weight)
+    scales = (scales * scale_factor(float8)).contiguous()
+    return PackedFloat8Linear(weight, scales, block_rows, bias, _choose(weight, scales, block_rows, dtype))
+
+
+def fp8_linear(x: torch.Tensor, packed: PackedFloat8Linear) -> torch.Tensor:
+    """x [T, K] to [T, N]."""
+    return packed.product(x, packed)
+
+
+def _by_triton(x: torch.Tensor, packed: PackedFloat8Linear) -> torch.Tensor:
+    quantize = quantize_groups if packed.scales.shape[1] > 1 else quantize_tokens
+    values, scales = quantize(x, packed.weight.dtype)
+    return fp8_product(values, scales, packed.weight, packed.scales, packed.block_rows, packed.bias, x.dtype)
+
+
+def _by_torch(x: torch.Tensor, packed: PackedFloat8Linear) -> torch.Tensor:
+    """Scales by row."""
+    values, scales = quantize_tokens(x, packed.weight.dtype)
+    weight, by_output = packed.weight.t(), packed.scales.t()
+    return torch._scaled_mm(values, weight, scales, by_output, bias=packed.bias, out_dtype=x.dtype, use_fast_accum=True)
+
+
+def _by_torch_in_blocks(x: torch.Tensor, packed: PackedFloat8Linear) -> torch.Tensor:
+    """Scales by 128 x 128 values."""
+    values, scales = quantize_groups(x, packed.weight.dtype, _ROWS_MULTIPLE)
+    out = torch._scaled_mm(values, packed.weight.t(), scales, packed.scales.t(), out_dtype=x.dtype)[: x.shape[0]]
+    return out if packed.bias is None else out + packed.bias
+
+
+def _choose(weight: torch.Tensor, scales: torch.Tensor, block_rows: int, dtype: torch.dtype) -> Product:
+    """Who multiplies by this weight."""
+    num_outputs, num_inputs = weight.shape
+    if dtype != torch.bfloat16 or num_outputs % _MULTIPLE or num_inputs % _MULTIPLE or weight.device.type != "cuda":
+        return _by_triton
+    if scales.shape[1] == 1:
+        # One block of inputs is one scale a token, but outputs may share theirs.
+        return _by_torch if block_rows == 1 and _is_right(_by_torch, weight.device, weight.dtype) else _by_triton
+    if block_rows == 1 or num_outputs % GROUP or num_inputs % (GROUP * _BLOCKS_MULTIPLE):
+        return _by_triton
+    return _by_torch_in_blocks if _is_right(_by_torch_in_blocks, weight.device, weight.dtype) else _by_triton
+
+
+@functools.cache
+def _is_right(product: Product, device: torch.device, float8: torch.dtype) -> bool:
+    """Whether the product runs on this device and agrees with float32; logged when it does not."""
+    generator = torch.Generator(device).manual_seed(1)
+    has_blocks = product is _by_torch_in_blocks
+    num_outputs, num_inputs = 2 * GROUP, _BLOCKS_MULTIPLE * GROUP
+    x, weight = (
+        torch.randn(n, num_inputs, generator=generator, device=device, dtype=torch.bfloat16) for n in (5, num_outputs)
+    )
+    bias = torch.randn(num_outputs, generator=generator, device=device, dtype=torch.bfloat16)
+    weight = weight.to(float8)
+    shape = (num_outputs // GROUP, num_inputs // GROUP) if has_blocks else (num_outputs, 1)
+    scales = torch.rand(shape, generator=generator, device=device) + 0.5
+    packed = PackedFloat8Linear(weight, scales, GROUP if has_blocks else 1, bias, product)
+    whole = scales.repeat_interleave(GROUP, 0).repeat_interleave(GROUP, 1) if has_blocks else scales
+    values, by_group = quantize(x.view(-1, GROUP if has_blocks else num_inputs), float8)
+    wanted = (values.float() * by_group).view(x.shape) @ (weight.float() * whole).t() + bias.float()
+    try:
+        found = product(x, packed).float()
+    except (RuntimeError, ValueError, AttributeError, NotImplementedError, TypeError) as error:
+        logger.info("fp8 products %s: by Triton, since torch says %s", _described(has_blocks), _first_line(error))
+        return False
+    difference = float((found - wanted).norm() / wanted.norm())
+    if not difference < _TOLERANCE:
+        logger.warning("fp8 products %s: by Triton, since torch is %.3f off", _described(has_blocks), difference)
+    return difference < _TOLERANCE
+
+
+def _described(has_blocks: bool) -> str:
+    return "in blocks" if has_blocks else "by row"
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]

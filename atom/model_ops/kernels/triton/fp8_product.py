@@ -1,0 +1,112 @@
+"""The product of fp8 activations and fp8 weights in Triton, for what the vendor's library does not take.
+
+Any size, scales by row or by 128 inputs, any type of result. Shapes: T tokens, N outputs, K inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+
+from atom.model_ops.kernels.triton.fp8_quantize import GROUP
+
+# Tiles of outputs whose weights stay in the second-level cache while the tokens go by.
+_TILES_TOGETHER = 8
+
+
+@triton.jit
+def _fp8_product(
+    x, x_stride, w, w_stride, x_scales, x_scale_row, x_scale_group, w_scales, w_scale_row, w_scale_group,
+    bias, out, T, N, K, block_rows,
+    BT: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, BAND: tl.constexpr, HAS_GROUPS: tl.constexpr,
+    HAS_BIAS: tl.constexpr, EVEN: tl.constexpr,
+):  # fmt: skip
+    """A tile of BT tokens and BN outputs. EVEN: BK divides K. With groups, BK inputs have one scale."""
+    tiles_t, tiles_n = tl.cdiv(T, BT), tl.cdiv(N, BN)
+    band = tl.program_id(0) // (BAND * tiles_t)
+    in_band = tl.minimum(tiles_n - band * BAND, BAND)
+    tile_n = band * BAND + (tl.program_id(0) % (BAND * tiles_t)) % in_band
+    tile_t = (tl.program_id(0) % (BAND * tiles_t)) // in_band
+    tokens = tile_t * BT + tl.arange(0, BT)
+    outputs = tile_n * BN + tl.arange(0, BN)
+    # Rows beyond the end read the last one; they are not stored.
+    rows_x = tl.minimum(tokens, T - 1).to(tl.int64)
+    rows_w = tl.minimum(outputs, N - 1).to(tl.int64)
+    k = tl.arange(0, BK)
+    x_at = x + rows_x[:, None] * x_stride + k[None, :]
+    w_at = w + rows_w[None, :] * w_stride + k[:, None]
+    x_scale_at = x_scales + rows_x * x_scale_row
+    w_scale_at = w_scales + (rows_w // block_rows) * w_scale_row
+    total = tl.zeros((BT, BN), tl.float32)
+    for part in range(tl.cdiv(K, BK)):
+        if EVEN:
+            left, right = tl.load(x_at), tl.load(w_at)
+        else:
+            inside = k < K - part * BK
+            left = tl.load(x_at, mask=inside[None, :], other=0.0)
+            right = tl.load(w_at, mask=inside[:, None], other=0.0)
+        if HAS_GROUPS:
+            scale = tl.load(x_scale_at)[:, None] * tl.load(w_scale_at)[None, :]
+            total += tl.dot(left, right) * scale
+            x_scale_at += x_scale_group
+            w_scale_at += w_scale_group
+        else:
+            total = tl.dot(left, right, total)
+        x_at += BK
+        w_at += BK
+    if not HAS_GROUPS:
+        total *= tl.load(x_scale_at)[:, None] * tl.load(w_scale_at)[None, :]
+    if HAS_BIAS:
+        total += tl.load(bias + rows_w).to(tl.float32)[None, :]
+    at = out + tokens.to(tl.int64)[:, None] * N + outputs[None, :]
+    tl.store(at, total.to(out.dtype.element_ty), mask=(tokens < T)[:, None] & (outputs < N)[None, :])
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Tokens and outputs of a tile, and how a program works on it."""
+
+    tokens: int
+    outputs: int
+    num_warps: int
+    num_stages: int
+
+
+def choose_tile(num_tokens: int) -> Tile:
+    """Small tiles of outputs where there are few tokens, so that there are programs enough to read the weights."""
+    if num_tokens <= 16:
+        return Tile(16, 32, 4, 4)
+    if num_tokens <= 64:
+        return Tile(triton.next_power_of_2(num_tokens), 64, 4, 4)
+    return Tile(128, 128, 8, 3)
+
+
+def fp8_product(
+    x: torch.Tensor,
+    x_scales: torch.Tensor,
+    weight: torch.Tensor,
+    w_scales: torch.Tensor,
+    block_rows: int,
+    bias: torch.Tensor | None,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """[T, N] of the dtype: x [T, K] with scales [T, G] times weight [N, K] with scales [ceil(N/block_rows), G].
+
+    G is 1 or ceil(K/128); both in the same 8-bit type, K the inner axis.
+    """
+    (num_tokens, width), num_outputs = x.shape, weight.shape[0]
+    out = torch.empty((num_tokens, num_outputs), dtype=dtype, device=x.device)
+    if not num_tokens:
+        return out
+    tile = choose_tile(num_tokens)
+    grid = (triton.cdiv(num_tokens, tile.tokens) * triton.cdiv(num_outputs, tile.outputs),)
+    _fp8_product[grid](
+        x, x.stride(0), weight, weight.stride(0), x_scales, x_scales.stride(0), x_scales.stride(1),
+        w_scales, w_scales.stride(0), w_scales.stride(1), bias, out, num_tokens, num_outputs, width, block_rows,
+        tile.tokens, tile.outputs, GROUP, _TILES_TOGETHER, w_scales.shape[1] > 1, bias is not None, width % GROUP == 0,
+        num_warps=tile.num_warps, num_stages=tile.num_stages,
+    )  # fmt: skip
+    return out
