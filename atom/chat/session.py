@@ -55,7 +55,7 @@ class Session:
         system = [{"role": "system", "content": settings.system}] if settings.system else []
         request: dict[str, Any] = {
             "model": settings.model,
-            "messages": [*system, *self._messages, *(added or ())],
+            "messages": [*system, *_without_old_thoughts([*self._messages, *(added or ())])],
         }
         if settings.tools:
             request["tools"] = settings.tools
@@ -105,6 +105,15 @@ class Session:
             self.cancel(calls)
             return []
         return calls
+
+
+def _without_old_thoughts(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages, with the thoughts of this turn only: models go on from these, and servers refuse older ones."""
+    turn = max((place for place, message in enumerate(messages) if message["role"] == "user"), default=0)
+    return [
+        {name: value for name, value in message.items() if name != "reasoning_content" or place > turn}
+        for place, message in enumerate(messages)
+    ]
 
 
 def _results(calls: list[Call], results: list[str]) -> list[dict[str, Any]]:

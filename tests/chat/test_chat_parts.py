@@ -123,6 +123,16 @@ def test_calls_are_answered_or_cancelled() -> None:
     assert [message["content"] for message in server.requests[3]["messages"][-2:]] == [CANCELLED, "never mind"]
 
 
+def test_thoughts_go_back_within_their_turn_only() -> None:
+    session, server, _ = session_of(WEATHER, WEATHER, HELLO, HELLO)
+    for _ in range(2):
+        calls = session.ask("weather?")
+        session.give_results(calls, ["18"]) if len(server.requests) > 1 else session.cancel(calls)
+    session.ask("thanks")
+    thoughts = [["reasoning_content" in message for message in request["messages"]] for request in server.requests]
+    assert thoughts[2] == [False] * 4 + [True, False] and not any(thoughts[1]) and not any(thoughts[3])
+
+
 def printed(answers: list[dict[str, Any]], colours: bool, encoding: str = "utf-8") -> str:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding, newline="")

@@ -55,7 +55,8 @@ def test_a_conversation_with_a_tool(tmp_path: Path) -> None:
 
 def test_an_interrupt_ends_the_answer_at_the_server_and_keeps_the_session() -> None:
     slow = Script(text="word " * 500, chunk=5, delay=0.05)
-    with running(scripted(slow, "Second.")) as live, chat_terminal("--base-url", live.url) as terminal:
+    late = Script(text="never seen", first_delay=60)
+    with running(scripted(slow, late, "Second.")) as live, chat_terminal("--base-url", live.url) as terminal:
         terminal.wait_for(">")
         terminal.type(f"Go on.{ENTER}")
         terminal.wait_for("word word")
@@ -63,6 +64,15 @@ def test_an_interrupt_ends_the_answer_at_the_server_and_keeps_the_session() -> N
         terminal.wait_for("interrupted")
         wait_until_idle(live)
         assert 'outcome="aborted"' in live.client.get("/metrics").text
+        terminal.wait_for(">")
+        terminal.type(f"Again.{ENTER}")  # nothing comes of this one before it is interrupted
+        deadline = time.monotonic() + PATIENCE
+        while not len(live.serving.work):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        terminal.type(CTRL_C)
+        terminal.wait_for("interrupted")
+        wait_until_idle(live)
         terminal.wait_for(">")
         terminal.type(CTRL_C)  # at the prompt it empties the line
         terminal.type(f"And now?{ENTER}")
