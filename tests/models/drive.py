@@ -33,6 +33,7 @@ class Running:
     seed: int
     num_computed: int = 0
     is_admitted: bool = False
+    is_decoding: bool = False
     logprobs: list[Any] = field(default_factory=list)
     prompt_logprobs: list[Any] = field(default_factory=list)
 
@@ -58,12 +59,13 @@ class Driver:
         """Take slot and blocks away; its tokens are computed again."""
         self._free.extend(sequence.blocks)
         self._slots.insert(0, sequence.slot)
-        sequence.blocks, sequence.num_computed, sequence.is_admitted = [], 0, False
+        sequence.blocks, sequence.num_computed = [], 0
+        sequence.is_admitted = sequence.is_decoding = False
         sequence.slot = self._slots.pop()
 
     def step(self, sequences: list[Running], chunk: int = 1 << 20) -> StepResult:
-        """One step: a decode for every sequence whose tokens but the last are computed, else up to `chunk` tokens."""
-        decodes = [s for s in sequences if s.is_admitted and s.num_computed == len(s.tokens) - 1 and s.output]
+        """One step: a decode for every sequence that a step left a token of in its slot, else up to `chunk` tokens."""
+        decodes = [s for s in sequences if s.is_decoding]
         prefills = [s for s in sequences if s not in decodes]
         order = decodes + prefills
         lens = [1] * len(decodes) + [min(chunk, len(s.tokens) - s.num_computed) for s in prefills]
@@ -104,6 +106,7 @@ class Driver:
         for row, (sequence, length) in enumerate(zip(order, lens, strict=True)):
             sequence.num_computed += length
             sequence.tokens += result.token_ids[row, : result.num_tokens[row]].tolist()
+            sequence.is_decoding = bool(result.num_tokens[row])
             sequence.logprobs += result.logprobs.get(row, [])
             sequence.prompt_logprobs += result.prompt_logprobs.get(row, [])
 
