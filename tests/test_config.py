@@ -177,9 +177,19 @@ def test_float16_runs_in_bfloat16_and_says_so(tmp_path: Path, caplog: pytest.Log
         Config.resolve(write_model(tmp_path / "o", {"torch_dtype": "float8_e4m3fn"}))
 
 
-def test_quantised_checkpoints_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="quantised \\(fp8\\)"):
-        Config.resolve(write_model(tmp_path / "m", {"quantization_config": {"quant_method": "fp8"}}))
+def test_quantised_checkpoints(tmp_path: Path, tiny: str) -> None:
+    with pytest.raises(ValueError, match="quant_method 'awq' is not supported"):
+        Config.resolve(write_model(tmp_path / "m", {"quantization_config": {"quant_method": "awq"}}))
+    given = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+    found = Config.resolve(write_model(tmp_path / "n", {"quantization_config": given})).quantization
+    assert found is not None
+    assert (found.has_blocks, found.is_online) == (True, False)
+    assert Config.resolve(tiny).quantization is None
+    online = Config.resolve(tiny, quantization="fp8").quantization
+    assert online is not None
+    assert online.is_online
+    with pytest.raises(ValueError, match="--quantization"):
+        Config.resolve(tiny, quantization="int4")
 
 
 def test_chat_template_is_a_file_or_text(tiny: str, tmp_path: Path) -> None:
