@@ -177,6 +177,7 @@ def test_a_server_with_a_key(page: Page) -> None:
         page.open(live.url)
         key = page.by_id("key")
         assert page.state == "needs a key" and key == page.driver.switch_to.active_element
+        assert "needs a key" in page.by_id("welcome").text and not page.by_id("served-panel").is_displayed()
         key.send_keys("wrong")
         page.ask("hi")
         page.wait(lambda: page.all(".error"))
@@ -189,6 +190,14 @@ def test_a_server_with_a_key(page: Page) -> None:
         page.all(".copy")[-1].click()
         command = page.wait(lambda: page.driver.execute_script("return window.copied"))
         assert "$OPENAI_API_KEY" in command and "secret" not in command
+        browser, here = page.driver, page.driver.current_window_handle
+        page.all('nav a[href="docs"]')[0].click()  # a link can not carry the key, so the page opens what it fetched
+        page.wait(lambda: len(browser.window_handles) == 2)
+        browser.switch_to.window(next(handle for handle in browser.window_handles if handle != here))
+        page.wait(lambda: "/v1/chat/completions" in page.all("body")[0].text)
+        assert page.style("h1 + p", "fontFamily").startswith("system-ui")
+        browser.close()
+        browser.switch_to.window(here)
 
 
 def test_a_server_that_is_gone(page: Page) -> None:

@@ -10,13 +10,19 @@ import { Transcript } from "./transcript.js";
 
 const options = new Options();
 const transcript = new Transcript(byId("transcript"));
-const welcome = byId("welcome");
+// These leave the document when the first question is asked.
+const [welcome, welcomeText, examples] = ["welcome", "welcome-text", "examples"].map(byId);
 const question = byId("question");
-const chat = new Chat({ transcript, options, onChange: showRunning, onLocked: () => options.askForKey() });
+const chat = new Chat({ transcript, options, onChange: showRunning, onLocked: askForKey });
 let offered = "";
 
-const status = new Status({ key: () => options.key, onServed: offer, onLocked: () => options.askForKey() });
+const status = new Status({ key: () => options.key, onServed: offer, onLocked: askForKey });
 status.refresh();
+
+function askForKey() {
+  if (offered === "") welcomeText.textContent = "This server needs a key; there is a field for it.";
+  options.askForKey();
+}
 
 /** Fit the page to what is served; again only when that has changed. */
 function offer(served) {
@@ -24,13 +30,15 @@ function offer(served) {
   if (text === offered) return;
   offered = text;
   if (served.chat === null) {
-    welcome.replaceChildren("This model has no chat template: it continues texts, at /v1/completions, but does not chat.");
+    welcomeText.textContent =
+      "This model has no chat template: it continues texts, at /v1/completions, but does not chat.";
     for (const field of byId("composer").elements) field.disabled = true;
     return;
   }
   options.offer(served.chat);
   const fitting = EXAMPLES.filter((example) => !example.needs || served.chat[example.needs]);
-  byId("examples").replaceChildren(...fitting.map(exampleButton));
+  welcomeText.textContent = "Ask something, or try one of these:";
+  examples.replaceChildren(...fitting.map(exampleButton));
 }
 
 function exampleButton(example) {

@@ -27,13 +27,13 @@ export class Status {
     document.addEventListener("visibilitychange", () => this.refresh());
   }
 
-  /** Ask now, and then every now and then. A page that nobody sees asks nothing. */
+  /** Ask now, and then every now and then; but not while nobody looks, nor again with a key that was refused. */
   async refresh() {
     clearTimeout(this.#timer);
     if (document.hidden) return;
-    await this.#ask();
+    const isLocked = (await this.#ask()) === "locked";
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.refresh(), INTERVAL);
+    if (!isLocked) this.#timer = setTimeout(() => this.refresh(), INTERVAL);
   }
 
   async #ask() {
@@ -44,9 +44,12 @@ export class Status {
       this.#showLoad(status.load);
       this.#showFacts(status);
       this.onServed(status);
+      return status.state;
     } catch (error) {
-      showState(error.status === 401 ? "locked" : "gone");
-      if (error.status === 401) this.onLocked();
+      const state = error.status === 401 ? "locked" : "gone";
+      showState(state);
+      if (state === "locked") this.onLocked();
+      return state;
     }
   }
 
@@ -69,6 +72,7 @@ export class Status {
     this.#facts = text;
     byId("model-name").textContent = status.models[0];
     document.title = `${status.models[0]} · ATOM`;
+    byId("served-panel").hidden = false;
     byId("facts").replaceChildren(
       ...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]),
     );
