@@ -100,10 +100,12 @@ SHAPES = {
     "cap": Shape(heads=(16, 8), head_dim=256, window=4096, soft_cap=50.0, qk_norm=False),
     "atom-tiny, float32": Shape(heads=(8, 2), head_dim=64, dtype=torch.float32),
     "multi-query": Shape(heads=(16, 1)),
+    "fp8 cache": Shape(heads=(32, 8), fp8_cache=True),
+    "fp8 cache, cap, float32": Shape(head_dim=256, dtype=torch.float32, soft_cap=50.0, fp8_cache=True),
 }
 
 
-def compile_all(names: Sequence[str]) -> None:
+def compile_all(names: Sequence[str], float8: torch.dtype) -> None:
     """Every operation, with the shapes of SHAPES that are named."""
     for width in (1024, 4096):
         x = torch.zeros(3, width, dtype=torch.bfloat16)
@@ -112,7 +114,8 @@ def compile_all(names: Sequence[str]) -> None:
     activation.silu_and_mul(torch.zeros(3, 6144, dtype=torch.bfloat16))
     sample()
     for name in names:
-        attention(SHAPES[name])
+        attention(SHAPES[name], float8)
+    project(float8)
 
 
 def sample() -> None:
@@ -137,10 +140,10 @@ def project(float8: torch.dtype) -> None:
         fp8_product.fp8_product(*fp8_quantize.quantize_groups(x, float8), weight, blocks, 128, None, x.dtype)
 
 
-def attention(shape: Shape) -> None:
+def attention(shape: Shape, float8: torch.dtype) -> None:
     """A mixed step: a decode, a chunk after a context, a fresh prompt; and decodes alone."""
     heads, kv_heads = shape.heads
-    cache_dtype = torch.float8_e4m3fn if shape.fp8_cache else shape.dtype
+    cache_dtype = float8 if shape.fp8_cache else shape.dtype
     scales = torch.ones(2, kv_heads) if shape.fp8_cache else None
     cache = torch.zeros(kv_cache.kv_cache_shape(40, shape.block_size, kv_heads, shape.head_dim), dtype=cache_dtype)
     table = torch.zeros(400, shape.head_dim, dtype=shape.dtype)
@@ -163,8 +166,8 @@ def main() -> None:
     target, limit = TARGETS[sys.argv[1]]
     seen: dict[tuple[str, int], None] = {}
     compile_only(target, lambda name, shared: seen.setdefault((name, shared)))
-    compile_all(sys.argv[2:] or [*SHAPES])
-    project(torch.float8_e4m3fnuz if target.arch == "gfx942" else torch.float8_e4m3fn)
+    float8 = torch.float8_e4m3fnuz if target.arch == "gfx942" else torch.float8_e4m3fn
+    compile_all(sys.argv[2:] or [*SHAPES], float8)
     for name, shared in seen:
         print(f"{name} {shared}")
     too_much = [f"{name}: {shared} of {limit} bytes" for name, shared in seen if shared > limit]
