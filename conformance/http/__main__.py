@@ -19,9 +19,9 @@ from conformance.http.streams import ORDERS
 DEFAULT_SEED = 20_240_613
 REPORT_FOLDER = Path(__file__).parents[1] / "report"
 
-# Boundary values of every field: 5,500 requests, all of them with --long. Short of that, not those of the chat endpoint,
-# which are half of them and mostly of fields that other endpoints have too, and not those of count_tokens, which has the
-# fields of /v1/messages.
+# Boundary values of every field: 5,500 requests, all of them with --long. Short of that, not those of the chat
+# endpoint, which are half of them and mostly of fields that other endpoints have too, and not those of count_tokens,
+# which has the fields of /v1/messages.
 _LEFT_OUT = ("--exclude-operation-id", "createChatCompletion", "--exclude-operation-id", "countTokens")
 _SHORT_BOUNDARIES = Draw("coverage", ("coverage",), filters=_LEFT_OUT)
 SHORT = (Draw("fuzzing", ("examples", "fuzzing"), 40), _SHORT_BOUNDARIES)

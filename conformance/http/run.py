@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 _HERE = Path(__file__).parent
@@ -69,7 +70,9 @@ def run(url: str, draw: Draw, seed: int, folder: Path) -> Verdict:
 
     Raises RuntimeError when it ends without a report.
     """
-    report, counts, printed = (folder / f"http_{draw.name}{end}" for end in (".json", "_counts.json", ".log"))
+    report, counts, printed = (
+        folder.absolute() / f"http_{draw.name}{end}" for end in (".json", "_counts.json", ".log")
+    )
     for path in (report, counts):
         path.unlink(missing_ok=True)
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIG), "run", str(CONTRACT), "-u", url]
@@ -78,9 +81,10 @@ def run(url: str, draw: Draw, seed: int, folder: Path) -> Verdict:
     command += ["--workers", "1", "--no-color", "--report-json-path", str(report), *draw.filters]
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), _COUNTS_VARIABLE: str(counts)}
-    with printed.open("w", encoding="utf-8") as stream:
-        done = subprocess.run(command, stdout=stream, stderr=subprocess.STDOUT, cwd=folder, env=environment)
-    if not report.exists() or not counts.exists():
+    # It keeps caches where it runs.
+    with TemporaryDirectory() as here, printed.open("w", encoding="utf-8") as stream:
+        done = subprocess.run(command, stdout=stream, stderr=subprocess.STDOUT, cwd=here, env=environment)
+    if not all(path.exists() and path.stat().st_size for path in (report, counts)):
         raise RuntimeError(f"schemathesis ended with {done.returncode}:\n{printed.read_text(encoding='utf-8')}")
     return read_verdict(_read(report), _read(counts))
 

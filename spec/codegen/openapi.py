@@ -56,7 +56,7 @@ class Route:
 '''
 
 
-class _Contract:
+class Contract:
     """The parsed file, and complaints about it."""
 
     def __init__(self, path: Path) -> None:
@@ -103,7 +103,7 @@ class _Contract:
 
 def emit(spec_dir: Path) -> dict[str, str]:
     """The structs, the routes, and the contract itself as JSON."""
-    contract = _Contract(spec_dir / "openapi.yaml")
+    contract = Contract(spec_dir / "openapi.yaml")
     for name, schema in contract.schemas.items():
         _check_schema(contract, name, schema)
     for path, method, operation in contract.operations():
@@ -118,11 +118,11 @@ def _module(schema: Schema) -> str:
     return str(schema.get("x-module", "openai"))
 
 
-def _modules(contract: _Contract) -> set[str]:
+def _modules(contract: Contract) -> set[str]:
     return {_module(schema) for schema in contract.schemas.values()} - {"none"}
 
 
-def _check_schema(contract: _Contract, name: str, node: Any, *, top: bool = True) -> None:
+def _check_schema(contract: Contract, name: str, node: Any, *, top: bool = True) -> None:
     if isinstance(node, list):
         for item in node:
             _check_schema(contract, name, item, top=False)
@@ -142,7 +142,7 @@ def _check_schema(contract: _Contract, name: str, node: Any, *, top: bool = True
             _check_schema(contract, name, value, top=False)
 
 
-def _check_operation(contract: _Contract, path: str, method: str, operation: dict[str, Any]) -> None:
+def _check_operation(contract: Contract, path: str, method: str, operation: dict[str, Any]) -> None:
     at = ("paths", path, method)
     for key in ("operationId", "tags", "summary", "responses"):
         if key not in operation:
@@ -165,7 +165,7 @@ def _needs_key(operation: dict[str, Any]) -> bool:
     return operation.get("security") != []
 
 
-def _structs(contract: _Contract, module: str) -> str:
+def _structs(contract: Contract, module: str) -> str:
     schemas = {name: schema for name, schema in contract.schemas.items() if _module(schema) == module}
     text = generate_structs(schemas, python_header("spec/openapi.yaml", _DOCSTRINGS[module]))
     defaults = {
@@ -178,7 +178,7 @@ def _structs(contract: _Contract, module: str) -> str:
     return format_python(f"{text}\n\n{comment}DEFAULTS: dict[str, dict[str, bool | int | float | str]] = {shown!r}\n")
 
 
-def _routes(contract: _Contract) -> str:
+def _routes(contract: Contract) -> str:
     text = python_header("spec/openapi.yaml", "Every operation of the HTTP contract.") + _ROUTE
     text += "ROUTES: tuple[Route, ...] = (\n"
     for path, method, operation in contract.operations():

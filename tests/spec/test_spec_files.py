@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from codegen.source import SpecError
 
-THINKING = 'thinking: {oneOf: [{type: "null"}, {$ref: "#/components/schemas/ThinkingOption"}]}'
+THINKING = 'oneOf: [{type: "null"}, {$ref: "#/components/schemas/ThinkingOption"}]}'
 
 
 def emit(name: str, spec_dir: Path) -> dict[str, str]:
@@ -57,9 +57,7 @@ def test_faults_are_refused_with_their_line(spec_copy: Path, emitter: str, old: 
     assert (caught.value.path, caught.value.line) == (path, line)
 
 
-ORDERED_UNION = (
-    'thinking: {oneOf: [{$ref: "#/components/schemas/ThinkingOption"}, {$ref: "#/components/schemas/Tool"}]}'
-)
+ORDERED_UNION = 'oneOf: [{$ref: "#/components/schemas/ThinkingOption"}, {$ref: "#/components/schemas/Tool"}]}'
 
 
 @pytest.mark.parametrize(
@@ -70,7 +68,7 @@ ORDERED_UNION = (
         (THINKING, ORDERED_UNION, "    ChatCompletionRequest:", "needs a discriminator"),
         (
             THINKING,
-            "thinking: {type: object, properties: {a: {type: string}}}",
+            "type: object, properties: {a: {type: string}}}",
             "    ChatCompletionRequest:",
             "of its own",
         ),
