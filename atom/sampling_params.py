@@ -13,6 +13,8 @@ import msgspec
 
 MAX_STOP_STRINGS = 16
 MAX_LOGPROBS = 20
+# Logits are divided by it; by less, they are no finite floats any more.
+LEAST_REPETITION_PENALTY = 0.01
 
 
 class AnswerGrammar(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,8 +32,9 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
     """Sampling parameters of one sequence. Raises ValueError that names the field when a value is out of range.
 
     temperature: 0 is argmax. max_tokens: new tokens, 0 scores the prompt only. top_k: -1 or 0 is off. top_p in (0, 1],
-    min_p in [0, 1]. presence and frequency penalties in [-2, 2], over generated tokens; repetition_penalty > 0, over
-    prompt and generated tokens. logit_bias: token id to bias in [-100, 100]. seed: any int64; None draws a fresh one.
+    min_p in [0, 1]. presence and frequency penalties in [-2, 2], over generated tokens; repetition_penalty in
+    [0.01, 10000], over prompt and generated tokens. logit_bias: token id to bias in [-100, 100]. seed: any int64; None
+    draws a fresh one.
     stop_strings match on text and are not returned unless include_stop_str_in_output. logprobs: number of alternatives
     a token besides the sampled one (0 gives the sampled one alone); None is off; values are of the raw distribution.
     prompt_logprobs: the same for the prompt's tokens. grammar: only tokens that it allows are sampled; it also says
@@ -67,8 +70,6 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
                 raise ValueError(f"{name} must be between {low} and {high}, got {value}")
         if not 0.0 < self.top_p <= 1.0:
             raise ValueError(f"top_p must be in (0, 1], got {self.top_p}")
-        if not self.repetition_penalty > 0.0:
-            raise ValueError(f"repetition_penalty must be above 0, got {self.repetition_penalty}")
         for token, bias in (self.logit_bias or {}).items():
             if token < 0 or not math.isfinite(bias) or not -100.0 <= bias <= 100.0:
                 raise ValueError(f"logit_bias[{token}] must map a token id to a value between -100 and 100, got {bias}")
@@ -104,7 +105,7 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("min_p", 0.0, 1.0),
     ("presence_penalty", -2.0, 2.0),
     ("frequency_penalty", -2.0, 2.0),
-    ("repetition_penalty", 0.0, 1e4),
+    ("repetition_penalty", LEAST_REPETITION_PENALTY, 1e4),
     ("seed", -_INT64 - 1, _INT64),
     ("min_tokens", 0, 2**31 - 1),
     ("logprobs", 0, MAX_LOGPROBS),

@@ -77,7 +77,7 @@ class ChatCompletionRequest(Struct, kw_only=True):
     min_p: Annotated[float, Meta(ge=0.0, le=1.0)] | None = None
     presence_penalty: Annotated[float, Meta(ge=-2.0, le=2.0)] | None = None
     frequency_penalty: Annotated[float, Meta(ge=-2.0, le=2.0)] | None = None
-    repetition_penalty: Annotated[float, Meta(gt=0.0, le=10000.0)] | None = None
+    repetition_penalty: Annotated[float, Meta(ge=0.01, le=10000.0)] | None = None
     logit_bias: dict[str, ChatCompletionRequestLogitBiasAdditionalProperty] | None = None
     seed: Annotated[int, Meta(ge=-9223372036854775808, le=9223372036854775807)] | None = None
     stop: ChatCompletionRequestStop | ChatCompletionRequestStop1 | None = None
@@ -221,7 +221,7 @@ class CompletionRequest(Struct, kw_only=True):
     min_p: Annotated[float, Meta(ge=0.0, le=1.0)] | None = None
     presence_penalty: Annotated[float, Meta(ge=-2.0, le=2.0)] | None = None
     frequency_penalty: Annotated[float, Meta(ge=-2.0, le=2.0)] | None = None
-    repetition_penalty: Annotated[float, Meta(gt=0.0, le=10000.0)] | None = None
+    repetition_penalty: Annotated[float, Meta(ge=0.01, le=10000.0)] | None = None
     logit_bias: dict[str, CompletionRequestLogitBiasAdditionalProperty] | None = None
     seed: Annotated[int, Meta(ge=-9223372036854775808, le=9223372036854775807)] | None = None
     stop: CompletionRequestStop | CompletionRequestStop1 | None = None
