@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ _PREFILLS = ((1, 8192), (8, 2048), (1, 1024), (1, 128))
 
 @dataclass(frozen=True)
 class Shape:
-    """A Qwen3 model; the bars are milliseconds."""
+    """A Qwen3 model; the bars are milliseconds. quantization: fp8 for 8-bit weights in all products but the head's."""
 
     hidden: int
     layers: int
@@ -48,6 +48,7 @@ class Shape:
     kv_heads: int = 8
     head_dim: int = 128
     vocab: int = 151936
+    quantization: str | None = None
 
     def config(self) -> dict[str, Any]:
         """config.json."""
@@ -82,6 +83,9 @@ SHAPES = {
         {(1, 8192): 215.0, (8, 2048): 380.0},
     ),
 }  # fmt: skip
+SHAPES["8B fp8 weights"] = replace(
+    SHAPES["8B"], quantization="fp8", decode_bars={1: 3.6, 8: 3.9, 32: 5.4, 128: 9.2, 256: 15.8}, prefill_bars={}
+)
 
 
 def run() -> list[dict[str, Any]]:
@@ -120,6 +124,7 @@ def measure(name: str, shape: Shape, batches: list[int], bandwidth: float) -> li
             Config.resolve(
                 folder, load_dummy="xavier", device="cuda", max_model_len=9216, max_num_seqs=max(batches),
                 max_num_batched_tokens=16384, enable_prefix_caching=False, enable_log_stats=False,
+                quantization=shape.quantization,
             )
         )  # fmt: skip
         rows.append(row(f"{name}, start to ready", time.monotonic() - started, "s"))
@@ -233,13 +238,17 @@ def product_rate() -> float:
 def product_floors(shape: Shape, batches: list[int]) -> dict[int, float]:
     """Milliseconds that the products of a step take, weights distinct, in one graph, by batch size."""
     weights = [torch.randn(n, k, device="cuda", dtype=torch.bfloat16) for n, k in shape.weights()]
+    if shape.quantization is not None:
+        weights[:-1] = [weight.to(torch.float8_e4m3fn) for weight in weights[:-1]]
     found = {}
     for batch in batches:
         inputs = {k: torch.randn(batch, k, device="cuda", dtype=torch.bfloat16) for _, k in shape.weights()}
 
-        def step(inputs: dict[int, torch.Tensor] = inputs) -> None:
-            for weight in weights:
-                F.linear(inputs[weight.shape[1]], weight)
+        products = [product(inputs[weight.shape[1]], weight) for weight in weights]
+
+        def step(products: list[Callable[[], torch.Tensor]] = products) -> None:
+            for call in products:
+                call()
 
         step()
         torch.cuda.synchronize()
@@ -251,3 +260,14 @@ def product_floors(shape: Shape, batches: list[int]) -> dict[int, float]:
     gc.collect()
     torch.cuda.empty_cache()
     return found
+
+
+def product(x: torch.Tensor, weight: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """The product by the library; of an fp8 weight, with an input that is fp8 already and scales by row."""
+    if weight.dtype == torch.bfloat16:
+        return lambda: F.linear(x, weight)
+    by_token, by_output = (torch.ones(len(rows), 1, device=x.device) for rows in (x, weight))
+    rounded = x.to(weight.dtype)
+    return lambda: torch._scaled_mm(
+        rounded, weight.t(), by_token, by_output.t(), out_dtype=x.dtype, use_fast_accum=True
+    )

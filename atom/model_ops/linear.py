@@ -34,12 +34,13 @@ class Linear(Layer):
         """Give the weight of a model with quantised linears its memory. Called once, by who knows the layer's name."""
         assert self.weight is not None
         assert self.build.quantization is not None
+        num_outputs, num_inputs = self.weight.shape
         if is_quantized:
-            self._float8 = Float8Weight(*self.weight.shape, self.build.quantization, self.build)
+            self._float8 = Float8Weight(num_outputs, num_inputs, self.build.quantization, self.build)
             self.weight = self._float8.values
             self._linear = self.build.kernels["fp8_linear"]
         else:
-            self.weight = self.build.empty(*self.weight.shape)
+            self.weight = self.build.empty(num_outputs, num_inputs)
 
     def finish_loading(self) -> None:
         """Hand the weight over to the kernel's own form; the plain one is let go unless the kernel keeps it."""
