@@ -39,7 +39,7 @@ def fp8_linear_pack(
         rows = scales[first // block_rows : -(-band.stop // block_rows)].float()
         if scales.shape[1] > 1:
             rows = rows.repeat_interleave(_GROUP, 1)[:, :num_inputs]
-        whole[band] = weight[band].float() * rows
+        whole[band] = from_float8(weight[band], torch.float32) * rows
     return PackedFloat8Linear(linear_pack(whole, bias), has_groups=scales.shape[1] > 1)
 
 
