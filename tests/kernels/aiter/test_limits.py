@@ -66,3 +66,14 @@ def test_the_softmax_scale_that_the_decode_kernel_lacks_is_in_its_queries(aiter:
     for scale, factor in ((128**-0.5, 1.0), (0.25 * 128**-0.5, 0.25)):
         kernels["attention_decode"](q, cache, None, step.plan, scale, None, 0.0, None)
         assert torch.equal(aiter.last("aiter.pa_fwd_asm")["Q"], q * factor)
+
+
+@pytest.mark.parametrize("softmax", [(8, 0.0, None), (None, 30.0, None), (None, 0.0, torch.zeros(4))])
+def test_a_decode_refuses_it_too(aiter: StandIn, kernels: Kernels, softmax: tuple[Any, ...]) -> None:
+    step = make_step([5], [1], [[1]], 16, 1)
+    step.plan = kernels["attention_plan"](step)
+    cache = torch.zeros(kernels["kv_cache_shape"](2, 16, 1, 128), dtype=torch.bfloat16)
+    q = torch.zeros(1, 4, 128, dtype=torch.bfloat16)
+    with pytest.raises(ValueError, match=r"AITER's decode kernel for blocks of 16 has no"):
+        kernels["attention_decode"](q, cache, None, step.plan, 0.1, *softmax)
+    assert aiter.calls == []
