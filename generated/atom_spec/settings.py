@@ -573,6 +573,15 @@ ENVIRONMENT: tuple[Setting, ...] = (
         used_by="environment",
     ),
     Setting(
+        name="ATOM_DECODE_SPLITS",
+        type="string",
+        default="equal",
+        help="How Triton's decode attention shares its work out. equal, every sequence in the same number of parts; balanced, all keys in shares of one length, for batches in which a few sequences are much longer than the others.",
+        group="environment",
+        used_by="environment",
+        choices=("equal", "balanced"),
+    ),
+    Setting(
         name="ATOM_CPU_THREADS",
         type="integer",
         default=0,

@@ -71,6 +71,7 @@ NEGATIVE = {
 VARIABLES = {
     "ATOM_API_KEY": None,
     "ATOM_KERNELS": None,
+    "ATOM_DECODE_SPLITS": "equal",
     "ATOM_CPU_THREADS": 0,
     "ATOM_TORCH_PROFILER_DIR": None,
     "ATOM_PROFILER_MORE": False,

@@ -20,7 +20,7 @@ from atom.model_ops.kernels.reference import activation as plain_activation
 from atom.model_ops.kernels.reference import norm as plain_norm
 from atom.model_ops.kernels.reference.plan import attention_plan as plain_plan
 from atom.model_ops.kernels.select import select_kernels
-from atom.model_ops.kernels.triton import activation, decode, kv_cache, norm, plan, prefill, sampling
+from atom.model_ops.kernels.triton import activation, decode, kv_cache, norm, plan, prefill, sampling, shares
 from atom.model_ops.rope import rope_table
 from atom.model_ops.step import StepInputs
 from tests.kernels.dense import dense_attention, make_step
@@ -142,6 +142,7 @@ class Case:
     soft_cap: float = 0.0
     has_sinks: bool = False
     float8: torch.dtype | None = None
+    is_balanced: bool = False
 
 
 CASES = {
@@ -167,6 +168,16 @@ CASES = {
     "cap, sinks, window, drafts": Case((60, 2), (3, 3), 2, head_dim=96, window=20, soft_cap=0.7, has_sinks=True),
     "bf16, cap, sinks": Case(
         (130, 0), (1, 70), 1, heads=(2, 1), head_dim=128, soft_cap=2.0, has_sinks=True, dtype=torch.bfloat16
+    ),
+    "balanced": Case((300, 0, 15, 130, 16), (1,) * 5, 5, heads=(8, 2), parts=3, is_balanced=True),
+    "balanced, a share a tile": Case(
+        (600, 3), (1, 1), 2, heads=(16, 1), head_dim=80, block_size=1, parts=None, is_balanced=True
+    ),
+    "balanced, all": Case(
+        (170, 2), (3, 3), 2, window=100, soft_cap=0.7, has_sinks=True, float8=_FLOAT8, is_balanced=True
+    ),
+    "balanced, bf16, mixed": Case(
+        (300, 10, 0), (1, 1, 9), 2, heads=(4, 4), head_dim=128, parts=2, dtype=torch.bfloat16, is_balanced=True
     ),
     "fp8": Case((90, 12, 0), (1, 36, 50), 1, heads=(8, 2), float8=_FLOAT8),
     "fp8, fresh": Case((0, 0), (33, 50), 0, head_dim=80, block_size=1, float8=_FLOAT8),
@@ -198,6 +209,7 @@ def check_attention(case: Case, device: torch.device) -> None:
             cache[block, :, :, offset] = in_cache(kept, scales, case).to(device)
     step = on(make_step(list(case.contexts), list(case.queries), tables, case.block_size, case.num_decodes), device)
     made = plan.attention_plan(step)
+    made.is_balanced = case.is_balanced
     qkv = torch.cat([x[c:].flatten(1) for x, c in zip(whole, case.contexts, strict=True)]).to(device)
     cos_sin = torch.cat((torch.ones(max(lens), 4), torch.zeros(max(lens), 4)), dim=-1).to(device, case.dtype)
     given = None if scales is None else scales.to(device)
@@ -231,13 +243,15 @@ def in_cache(kept: torch.Tensor, scales: torch.Tensor | None, case: Case) -> tor
 
 @contextlib.contextmanager
 def cut_into(parts: int | None) -> Iterator[None]:
-    """Decode attention in so many parts, whatever the batch size; None: as the kernel chooses."""
-    chosen = decode.num_parts
-    decode.num_parts = chosen if parts is None else lambda num_tokens, num_kv_heads: parts
+    """Decode attention in so many parts or shares, whatever the batch size; None: as the kernel chooses."""
+    chosen = decode.num_parts, shares.shares_among
+    if parts is not None:
+        decode.num_parts = lambda num_tokens, num_kv_heads: parts
+        shares.shares_among = lambda num_kv_heads: parts
     try:
         yield
     finally:
-        decode.num_parts = chosen
+        decode.num_parts, shares.shares_among = chosen
 
 
 def make_cache(shape: tuple[int, ...], case: Case, device: torch.device) -> torch.Tensor:
@@ -249,6 +263,26 @@ def make_cache(shape: tuple[int, ...], case: Case, device: torch.device) -> torc
 
         return lazy_zeros(shape, case.dtype, device)
     return torch.zeros(shape, dtype=case.dtype, device=device)
+
+
+def check_padding(device: torch.device) -> None:
+    """A row of a graph that is no sequence: it disturbs no other, and what comes out for it is finite."""
+    step = make_step([40, 9, 0], [1, 1, 1], [[0, 1, 2], [3], [4]], 16, 3)
+    cache = torch.randn(kv_cache.kv_cache_shape(5, 16, 2, 16), device=device)
+    q = torch.randn(3, 4, 16, device=device)
+    step.positions[1] = -1
+    sinks = torch.zeros(4, device=device)
+    found = []
+    for is_balanced in (False, True):
+        for given in (None, sinks):
+            made = plan.attention_plan(on(step, device))
+            made.is_balanced = is_balanced
+            poison(device)
+            with cut_into(2):
+                found.append(decode.attention_decode(q, cache, None, made, 0.25, None, 0.0, given))
+            assert found[-1].isfinite().all()
+    for equal, balanced in zip(found[:2], found[2:], strict=True):
+        close(balanced[[0, 2]], equal[[0, 2]], torch.float32)
 
 
 def check_float8_write(device: torch.device) -> None:
@@ -291,6 +325,7 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     **FP8_CHECKS,
     "rope and write": check_rope_write,
     "fp8 write": check_float8_write,
+    "padding": check_padding,
     **{name: lambda device, case=case: check_attention(case, device) for name, case in CASES.items()},
 }
 

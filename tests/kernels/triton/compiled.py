@@ -23,6 +23,8 @@ from atom.model_ops.kernels.triton import (
     activation,
     decode,
     drawing,
+    fp8_fused,
+    fp8_linear,
     fp8_product,
     fp8_quantize,
     kv_cache,
@@ -90,6 +92,7 @@ class Shape:
     has_sinks: bool = False
     qk_norm: bool = True
     fp8_cache: bool = False
+    is_balanced: bool = False
 
 
 SHAPES = {
@@ -100,6 +103,8 @@ SHAPES = {
     "cap": Shape(heads=(16, 8), head_dim=256, window=4096, soft_cap=50.0, qk_norm=False),
     "atom-tiny, float32": Shape(heads=(8, 2), head_dim=64, dtype=torch.float32),
     "multi-query": Shape(heads=(16, 1)),
+    "balanced": Shape(heads=(32, 8), is_balanced=True),
+    "balanced, window, sinks, fp8": Shape(window=128, has_sinks=True, fp8_cache=True, is_balanced=True),
     "fp8 cache": Shape(heads=(32, 8), fp8_cache=True),
     "fp8 cache, cap, float32": Shape(head_dim=256, dtype=torch.float32, soft_cap=50.0, fp8_cache=True),
 }
@@ -136,8 +141,13 @@ def project(float8: torch.dtype) -> None:
         weight = torch.zeros(outputs, inputs, dtype=float8)
         blocks = torch.ones(-(-outputs // 128), -(-inputs // 128))
         by_row, bias = torch.ones(outputs, 1), torch.zeros(outputs, dtype=torch.bfloat16)
-        fp8_product.fp8_product(*fp8_quantize.quantize_tokens(x, float8), weight, by_row, 1, bias, x.dtype)
-        fp8_product.fp8_product(*fp8_quantize.quantize_groups(x, float8), weight, blocks, 128, None, x.dtype)
+        for scales, block_rows, has_groups in ((by_row, 1, False), (blocks, 128, True)):
+            form = fp8_quantize.InputForm(float8, has_groups)
+            fp8_product.fp8_product(fp8_quantize.quantize(x, form), weight, scales, block_rows, bias)
+            packed = fp8_linear.PackedFloat8Linear(weight, scales, block_rows, bias, fp8_linear._by_triton, form)
+            fp8_fused.fp8_rms_norm(x, x.clone(), x[0], 1e-6, packed)
+            fp8_fused.fp8_rms_norm(x, None, x[0], 1e-6, packed)
+            fp8_fused.fp8_silu_and_mul(torch.zeros(tokens, 24576, dtype=x.dtype), packed)
 
 
 def attention(shape: Shape, float8: torch.dtype) -> None:
@@ -153,6 +163,7 @@ def attention(shape: Shape, float8: torch.dtype) -> None:
     for contexts, queries, num_decodes in (([300, 64, 0], [1, 20, 40], 1), ([300] * 20, [1] * 20, 20)):
         step = make_step(contexts, queries, [blocks] * len(contexts), shape.block_size, num_decodes)
         step.plan = made = plan.attention_plan(step)
+        made.is_balanced = shape.is_balanced
         qkv = torch.zeros(step.num_tokens, (heads + 2 * kv_heads) * shape.head_dim, dtype=shape.dtype)
         q, k, v = kv_cache.qkv_rope_write(qkv, weight, 1e-6, table, cache, scales, made, heads, kv_heads)
         first = step.num_decode_tokens

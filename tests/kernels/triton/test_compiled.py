@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("triton")
 
-FEW = ("Qwen3 8B", "window, sinks", "fp8 cache")
+FEW = ("Qwen3 8B", "window, sinks", "fp8 cache", "balanced")
 
 
 @pytest.mark.parametrize(("target", "shapes"), [("sm90", ()), ("gfx942", FEW), ("gfx950", FEW)])

@@ -11,8 +11,9 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.paged import LOG2_E, capped, load_tile, precision, product, softmax_step
+from atom.model_ops.kernels.triton.paged import LOG2_E, attend_keys, precision
 from atom.model_ops.kernels.triton.plan import Plan
+from atom.model_ops.kernels.triton.shares import attend_in_shares
 
 # Programs that keep an H200 (132 multiprocessors, several programs each) reading.
 _WANTED_PROGRAMS = 512
@@ -44,10 +45,6 @@ def _decode(
     dtype: tl.constexpr = q.dtype.element_ty
     query = tl.load(q + token.to(tl.int64) * q_stride + heads[:, None] * D + d[None, :], mask=is_head, other=0.0)
     table = tables + row.to(tl.int64) * table_stride
-    held: tl.constexpr = tl.float16 if HAS_SCALES and dtype == tl.bfloat16 else dtype
-    if HAS_SCALES:
-        query = (query.to(tl.float32) * (scale * tl.load(scales + head))).to(held)
-        scale = 1.0
     acc = tl.zeros((M, DP), tl.float32)
     total = tl.zeros((M,), tl.float32)
     largest = tl.full((M,), float("-inf"), tl.float32)
@@ -56,18 +53,10 @@ def _decode(
         counted = members < tl.where(part == 0, group, 0)
         largest = tl.load(sinks + heads, mask=counted, other=float("-inf")) * 1.4426950408889634
         total = tl.where(counted, 1.0, 0.0)
-    for base in tl.range(start, end, N, num_stages=STAGES):
-        keys = base + tl.arange(0, N)
-        k, v = load_tile(cache, table, head, keys, end, d, HK, BS, D, held)
-        scores = capped(product(query, tl.trans(k), PRECISION) * scale, SOFT_CAP)
-        visible = keys < end
-        if HAS_WINDOW:
-            visible = visible & (keys >= length - window)
-        scores = tl.where(visible[None, :], scores, float("-inf"))
-        acc, total, largest = softmax_step(scores, v, acc, total, largest, PRECISION)
-    if HAS_SCALES:
-        acc = acc * tl.load(scales + HK + head)
-    acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
+    acc, total, largest = attend_keys(
+        query, cache, scales, table, head, start, end, length, d, scale, window, acc, total, largest,
+        HK, BS, D, N, HAS_SCALES, HAS_WINDOW, SOFT_CAP, PRECISION, STAGES, dtype,
+    )  # fmt: skip
     place = token.to(tl.int64) * HQ + heads
     if PARTS == 1:
         tl.store(out + place[:, None] * D + d[None, :], acc.to(dtype), mask=is_head)
@@ -121,6 +110,8 @@ def attention_decode(
     sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """q [Td, HQ, D] over each token's cached keys, its own among them; returns [Td, HQ * D]."""
+    if plan.is_balanced:
+        return attend_in_shares(q, kv_cache, kv_scales, plan, scale, window, soft_cap, sinks)
     num_tokens, num_heads, head_dim = q.shape
     num_kv_heads, block_size = kv_cache.shape[2], kv_cache.shape[3]
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)

@@ -16,7 +16,8 @@ import torch
 
 from atom.model_ops.float8 import float8_dtype, fn_to_fnuz, quantize, scale_factor
 from atom.model_ops.kernels.triton.fp8_product import fp8_product
-from atom.model_ops.kernels.triton.fp8_quantize import GROUP, quantize_groups, quantize_tokens
+from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm, Rounded
+from atom.model_ops.kernels.triton.fp8_quantize import quantize as quantize_input
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +43,10 @@ class PackedFloat8Linear:
     block_rows: int
     bias: torch.Tensor | None
     product: Product
+    input_form: InputForm
 
 
-Product = Callable[[torch.Tensor, PackedFloat8Linear], torch.Tensor]
+Product = Callable[[Rounded, PackedFloat8Linear], torch.Tensor]
 
 
 def fp8_linear_pack(
@@ -55,31 +57,39 @@ def fp8_linear_pack(
     if float8 == torch.float8_e4m3fnuz:
         weight = fn_to_fnuz(weight)
     scales = (scales * scale_factor(float8)).contiguous()
-    return PackedFloat8Linear(weight, scales, block_rows, bias, _choose(weight, scales, block_rows, dtype))
+    product = _choose(weight, scales, block_rows, dtype)
+    return _packed(weight, scales, block_rows, bias, product)
 
 
-def fp8_linear(x: torch.Tensor, packed: PackedFloat8Linear) -> torch.Tensor:
-    """x [T, K] to [T, N]."""
-    return packed.product(x, packed)
+def _packed(
+    weight: torch.Tensor, scales: torch.Tensor, block_rows: int, bias: torch.Tensor | None, product: Product
+) -> PackedFloat8Linear:
+    multiple = _ROWS_MULTIPLE if product is _by_torch_in_blocks else 1
+    form = InputForm(weight.dtype, has_groups=scales.shape[1] > 1, row_multiple=multiple)
+    return PackedFloat8Linear(weight, scales, block_rows, bias, product, form)
 
 
-def _by_triton(x: torch.Tensor, packed: PackedFloat8Linear) -> torch.Tensor:
-    quantize = quantize_groups if packed.scales.shape[1] > 1 else quantize_tokens
-    values, scales = quantize(x, packed.weight.dtype)
-    return fp8_product(values, scales, packed.weight, packed.scales, packed.block_rows, packed.bias, x.dtype)
+def fp8_linear(x: torch.Tensor | Rounded, packed: PackedFloat8Linear) -> torch.Tensor:
+    """x [T, K], or in the weight's input form, to [T, N]."""
+    rounded = x if isinstance(x, Rounded) else quantize_input(x, packed.input_form)
+    return packed.product(rounded, packed)
 
 
-def _by_torch(x: torch.Tensor, packed: PackedFloat8Linear) -> torch.Tensor:
+def _by_triton(x: Rounded, packed: PackedFloat8Linear) -> torch.Tensor:
+    return fp8_product(x, packed.weight, packed.scales, packed.block_rows, packed.bias)
+
+
+def _by_torch(x: Rounded, packed: PackedFloat8Linear) -> torch.Tensor:
     """Scales by row."""
-    values, scales = quantize_tokens(x, packed.weight.dtype)
-    weight, by_output = packed.weight.t(), packed.scales.t()
-    return torch._scaled_mm(values, weight, scales, by_output, bias=packed.bias, out_dtype=x.dtype, use_fast_accum=True)
+    return torch._scaled_mm(
+        x.values, packed.weight.t(), x.scales, packed.scales.t(),
+        bias=packed.bias, out_dtype=x.dtype, use_fast_accum=True,
+    )  # fmt: skip
 
 
-def _by_torch_in_blocks(x: torch.Tensor, packed: PackedFloat8Linear) -> torch.Tensor:
+def _by_torch_in_blocks(x: Rounded, packed: PackedFloat8Linear) -> torch.Tensor:
     """Scales by 128 x 128 values."""
-    values, scales = quantize_groups(x, packed.weight.dtype, _ROWS_MULTIPLE)
-    out = torch._scaled_mm(values, packed.weight.t(), scales, packed.scales.t(), out_dtype=x.dtype)[: x.shape[0]]
+    out = torch._scaled_mm(x.values, packed.weight.t(), x.scales, packed.scales.t(), out_dtype=x.dtype)[: x.num_tokens]
     return out if packed.bias is None else out + packed.bias
 
 
@@ -109,12 +119,12 @@ def _is_right(product: Product, device: torch.device, float8: torch.dtype) -> bo
     weight = weight.to(float8)
     shape = (num_outputs // GROUP, num_inputs // GROUP) if has_blocks else (num_outputs, 1)
     scales = torch.rand(shape, generator=generator, device=device) + 0.5
-    packed = PackedFloat8Linear(weight, scales, GROUP if has_blocks else 1, bias, product)
+    packed = _packed(weight, scales, GROUP if has_blocks else 1, bias, product)
     whole = scales.repeat_interleave(GROUP, 0).repeat_interleave(GROUP, 1) if has_blocks else scales
     values, by_group = quantize(x.view(-1, GROUP if has_blocks else num_inputs), float8)
     wanted = (values.float() * by_group).view(x.shape) @ (weight.float() * whole).t() + bias.float()
     try:
-        found = product(x, packed).float()
+        found = fp8_linear(x, packed).float()
     except (RuntimeError, ValueError, AttributeError, NotImplementedError, TypeError) as error:
         logger.info("fp8 products %s: by Triton, since torch says %s", _described(has_blocks), _first_line(error))
         return False

@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.fp8_quantize import GROUP
+from atom.model_ops.kernels.triton.fp8_quantize import GROUP, Rounded
 
 # Tiles of outputs whose weights stay in the second-level cache while the tokens go by.
 _TILES_TOGETHER = 8
@@ -85,26 +85,20 @@ def choose_tile(num_tokens: int) -> Tile:
 
 
 def fp8_product(
-    x: torch.Tensor,
-    x_scales: torch.Tensor,
-    weight: torch.Tensor,
-    w_scales: torch.Tensor,
-    block_rows: int,
-    bias: torch.Tensor | None,
-    dtype: torch.dtype,
+    x: Rounded, weight: torch.Tensor, w_scales: torch.Tensor, block_rows: int, bias: torch.Tensor | None
 ) -> torch.Tensor:
-    """[T, N] of the dtype: x [T, K] with scales [T, G] times weight [N, K] with scales [ceil(N/block_rows), G].
+    """[T, N]: x [T, K] times weight [N, K] with scales [ceil(N/block_rows), G].
 
-    G is 1 or ceil(K/128); both in the same 8-bit type, K the inner axis.
+    G is 1 or ceil(K/128), as of x; both in the same 8-bit type, K the inner axis.
     """
-    (num_tokens, width), num_outputs = x.shape, weight.shape[0]
-    out = torch.empty((num_tokens, num_outputs), dtype=dtype, device=x.device)
+    (values, x_scales, num_tokens, dtype), (num_outputs, width) = x, weight.shape
+    out = torch.empty((num_tokens, num_outputs), dtype=dtype, device=weight.device)
     if not num_tokens:
         return out
     tile = choose_tile(num_tokens)
     grid = (triton.cdiv(num_tokens, tile.tokens) * triton.cdiv(num_outputs, tile.outputs),)
     _fp8_product[grid](
-        x, x.stride(0), weight, weight.stride(0), x_scales, x_scales.stride(0), x_scales.stride(1),
+        values, values.stride(0), weight, weight.stride(0), x_scales, x_scales.stride(0), x_scales.stride(1),
         w_scales, w_scales.stride(0), w_scales.stride(1), bias, out, num_tokens, num_outputs, width, block_rows,
         tile.tokens, tile.outputs, GROUP, _TILES_TOGETHER, w_scales.shape[1] > 1, bias is not None, width % GROUP == 0,
         num_warps=tile.num_warps, num_stages=tile.num_stages,

@@ -1,6 +1,12 @@
-"""Rounding activations to fp8 in Triton: a scale a row, or a scale for each 128 values of a row."""
+"""Activations in fp8, in Triton: what a linear with 8-bit weights reads, and rounding to it.
+
+Owns the form and the rounding that the fused norms and activations share. Shapes: T tokens, K values of a token.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import triton
@@ -13,9 +19,48 @@ GROUP = 128
 _GROUPS_A_PROGRAM = 16
 
 
+@dataclass(frozen=True, slots=True)
+class InputForm:
+    """How a linear wants its input: the 8-bit type, a scale for 128 values or one a token, rows filled to a multiple."""
+
+    float8: torch.dtype
+    has_groups: bool = False
+    row_multiple: int = 1
+
+
+class Rounded(NamedTuple):
+    """Activations in fp8: values [M, K], scales [M, 1 or ceil(K/128)], by group with strides (1, M).
+
+    The first num_tokens of the M rows are of tokens, which had `dtype`; the others hold anything.
+    """
+
+    values: torch.Tensor
+    scales: torch.Tensor
+    num_tokens: int
+    dtype: torch.dtype
+
+
+def empty_rounded(num_tokens: int, width: int, like: torch.Tensor, form: InputForm) -> Rounded:
+    """Uninitialised, for tokens of the type and on the device of `like`."""
+    num_rows = triton.cdiv(num_tokens, form.row_multiple) * form.row_multiple
+    num_groups = triton.cdiv(width, GROUP) if form.has_groups else 1
+    values = torch.empty((num_rows, width), dtype=form.float8, device=like.device)
+    scales = torch.empty((num_groups, num_rows), dtype=torch.float32, device=like.device).t()
+    return Rounded(values, scales, num_tokens, like.dtype)
+
+
+@triton.jit
+def to_float8(values, LARGEST: tl.constexpr, SMALLEST: tl.constexpr):
+    """values [G, S] as they are stored, still float32, and the scale of each row [G]. Divisions round as torch's do."""
+    scale = tl.div_rn(tl.maximum(tl.max(tl.abs(values), axis=1), SMALLEST), LARGEST)
+    quotient = tl.div_rn(values, tl.broadcast_to(scale[:, None], values.shape))
+    # min and max would make a number of NaN.
+    return tl.where(quotient > LARGEST, LARGEST, tl.where(quotient < -LARGEST, -LARGEST, quotient)), scale
+
+
 @triton.jit
 def _quantize(
-    x, x_stride, out, out_stride, scales, scale_row, scale_group, width, length,
+    x, x_stride, out, scales, scale_row, scale_group, width, length,
     GROUPS: tl.constexpr, SIZE: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr,
 ):  # fmt: skip
     """A program: GROUPS runs of `length` values of a row, SIZE >= length."""
@@ -25,41 +70,26 @@ def _quantize(
     columns = group[:, None] * length + within[None, :]
     inside = (within[None, :] < length) & (columns < width)
     values = tl.load(x + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    # Divisions round as the reference's do.
-    scale = tl.div_rn(tl.maximum(tl.max(tl.abs(values), axis=1), SMALLEST), LARGEST)
-    quotient = tl.div_rn(values, tl.broadcast_to(scale[:, None], values.shape))
-    # min and max would make a number of NaN.
-    quotient = tl.where(quotient > LARGEST, LARGEST, tl.where(quotient < -LARGEST, -LARGEST, quotient))
-    tl.store(out + row * out_stride + columns, quotient.to(out.dtype.element_ty), mask=inside)
+    kept, scale = to_float8(values, LARGEST, SMALLEST)
+    tl.store(out + row * width + columns, kept.to(out.dtype.element_ty), mask=inside)
     tl.store(scales + row * scale_row + group * scale_group, scale, mask=group * length < width)
 
 
-def quantize_tokens(x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """x [T, K] as values [T, K] of an 8-bit type and scales [T, 1] float32."""
+def num_warps(values: int) -> int:
+    """A warp for 512 values of a program."""
+    return min(16, max(1, values // 512))
+
+
+def quantize(x: torch.Tensor, form: InputForm) -> Rounded:
+    """x [T, K] in the form."""
     num_tokens, width = x.shape
-    values = torch.empty((num_tokens, width), dtype=dtype, device=x.device)
-    scales = torch.empty((num_tokens, 1), dtype=torch.float32, device=x.device)
-    size = triton.next_power_of_2(width)
+    made = empty_rounded(num_tokens, width, x, form)
+    length, groups, size = width, 1, triton.next_power_of_2(width)
+    if form.has_groups:
+        length, groups, size = GROUP, _GROUPS_A_PROGRAM, GROUP
     if num_tokens:
-        _quantize[(num_tokens, 1)](
-            x, x.stride(0), values, width, scales, 1, 1, width, width,
-            1, size, torch.finfo(dtype).max, SMALLEST_AMAX, num_warps=min(16, max(1, size // 512)),
+        _quantize[(num_tokens, triton.cdiv(width, groups * length))](
+            x, x.stride(0), made.values, made.scales, *made.scales.stride(), width, length,
+            groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, num_warps=num_warps(groups * size),
         )  # fmt: skip
-    return values, scales
-
-
-def quantize_groups(x: torch.Tensor, dtype: torch.dtype, row_multiple: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    """x [T, K] as values [M, K] and scales [M, ceil(K/128)] float32 with strides (1, M).
-
-    M is T rounded up to a multiple; what the rows beyond T hold is anything.
-    """
-    num_tokens, width = x.shape
-    num_rows, num_groups = triton.cdiv(num_tokens, row_multiple) * row_multiple, triton.cdiv(width, GROUP)
-    values = torch.empty((num_rows, width), dtype=dtype, device=x.device)
-    scales = torch.empty((num_groups, num_rows), dtype=torch.float32, device=x.device).t()
-    if num_tokens:
-        _quantize[(num_tokens, triton.cdiv(num_groups, _GROUPS_A_PROGRAM))](
-            x, x.stride(0), values, width, scales, scales.stride(0), scales.stride(1), width, GROUP,
-            _GROUPS_A_PROGRAM, GROUP, torch.finfo(dtype).max, SMALLEST_AMAX, num_warps=4,
-        )  # fmt: skip
-    return values, scales
+    return made

@@ -1,4 +1,4 @@
-"""What both attention kernels do with a tile of keys: find it in the cache, and one step of the running softmax.
+"""What the attention kernels do with a tile of keys: find it in the cache, and one step of the running softmax.
 
 An fp8 cache is computed with in float16 where the model is in bfloat16: e4m3 fits into it and becomes it in one
 instruction, while the way to bfloat16 has two more, which take longer than reading the tile does. Queries get the
@@ -56,6 +56,32 @@ def softmax_step(scores, v, acc, total, largest, PRECISION: tl.constexpr):
     decay = tl.exp2(largest - shift)
     acc = acc * decay[:, None] + product(weights.to(v.dtype), v, PRECISION)
     return acc, total * decay + tl.sum(weights, axis=1), found
+
+
+@triton.jit
+def attend_keys(
+    query, cache, scales, table, head, start, end, length, d, scale, window, acc, total, largest,
+    HK: tl.constexpr, BS: tl.constexpr, D: tl.constexpr, N: tl.constexpr, HAS_SCALES: tl.constexpr,
+    HAS_WINDOW: tl.constexpr, SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+    dtype: tl.constexpr,
+):  # fmt: skip
+    """One head's queries [M, DP] over the keys [start, end) of a sequence of `length`; (acc, total, largest) so far."""
+    held: tl.constexpr = tl.float16 if HAS_SCALES and dtype == tl.bfloat16 else dtype
+    if HAS_SCALES:
+        query = (query.to(tl.float32) * (scale * tl.load(scales + head))).to(held)
+        scale = 1.0
+    for base in tl.range(start, end, N, num_stages=STAGES):
+        keys = base + tl.arange(0, N)
+        k, v = load_tile(cache, table, head, keys, end, d, HK, BS, D, held)
+        scores = capped(product(query, tl.trans(k), PRECISION) * scale, SOFT_CAP)
+        visible = keys < end
+        if HAS_WINDOW:
+            visible = visible & (keys >= length - window)
+        scores = tl.where(visible[None, :], scores, float("-inf"))
+        acc, total, largest = softmax_step(scores, v, acc, total, largest, PRECISION)
+    if HAS_SCALES:
+        acc = acc * tl.load(scales + HK + head)
+    return acc / tl.where(total == 0.0, 1.0, total)[:, None], total, largest
 
 
 def precision(dtype: torch.dtype) -> str:

@@ -7,13 +7,18 @@ Shapes: T tokens, Td decode tokens, B rows, Bp prefill rows, M blocks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from atom import envs
 from atom.model_ops.step import StepInputs
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -60,6 +65,7 @@ class Plan:
     """positions and slot_mapping [T], block_tables [B, M] as in StepInputs; a negative slot is not written.
 
     decode_rows [Td]: the row of block_tables of every decode token, None where it is the token's own index.
+    is_balanced: decode attention cuts all keys together into shares, and not every sequence's into as many parts.
     """
 
     positions: torch.Tensor
@@ -68,6 +74,15 @@ class Plan:
     block_size: int
     decode_rows: torch.Tensor | None
     prefill: PrefillRows | None
+    is_balanced: bool = False
+    _kept: dict[Any, Any] = field(default_factory=dict)
+
+    def keep(self, key: Any, make: Callable[[], _T]) -> _T:
+        """`make()`, once for this step and key."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: _T = self._kept[key]
+        return found
 
     @property
     def is_capturable(self) -> bool:
@@ -86,7 +101,8 @@ def attention_plan(step: StepInputs) -> Plan:
     if step.num_tokens > step.num_decode_tokens:
         lens, contexts = (x[count:].astype(np.int64) for x in (step.query_lens, step.context_lens))
         prefill = PrefillRows(lens, contexts, count, device)
-    return Plan(step.positions, step.slot_mapping, step.block_tables, step.block_size, rows, prefill)
+    is_balanced = envs.ATOM_DECODE_SPLITS == "balanced"
+    return Plan(step.positions, step.slot_mapping, step.block_tables, step.block_size, rows, prefill, is_balanced)
 
 
 def upload(array: NDArray[np.int32], device: torch.device) -> torch.Tensor:
