@@ -89,13 +89,15 @@ def test_greedy_tokens_are_those_of_transformers(variant: str, tmp_path: Path) -
         assert sequence.output == logits.argmax(-1).tolist()
 
 
-def test_graphs_equal_eager_bit_for_bit() -> None:
+@pytest.mark.parametrize(("splits", "cache"), [("equal", "bf16"), ("equal", "fp8"), ("balanced", "bf16")])
+def test_graphs_equal_eager_bit_for_bit(splits: str, cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits of decode steps whose batch is as large as a captured graph, in bfloat16."""
+    monkeypatch.setenv("ATOM_DECODE_SPLITS", splits)
     found = []
     for eager in (False, True):
         runner = make_runner(
             Config.resolve("atom-tiny").model_path, dtype="bfloat16", max_model_len=256, block_size=16,
-            enforce_eager=eager, **_ON_GPU,
+            enforce_eager=eager, kv_cache_dtype=cache, **_ON_GPU,
         )  # fmt: skip
         assert (runner.graphs is None) is eager
         seen: list[torch.Tensor] = []
