@@ -945,6 +945,7 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("splitK", "None"),
         ),
         (AiterCall(("XQ", "WQ", "x_scale", "w_scale"), ("bias", "dtype")),),
+        caller="fp8_linear",
     ),
     "aiter.gemm_a8w8_bpreshuffle": AiterCallable(
         "aiter.gemm_a8w8_bpreshuffle",
@@ -970,6 +971,7 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("isBpreshuffled", "False"),
         ),
         (AiterCall(("XQ", "WQ", "x_scale", "w_scale"), ("dtype",)),),
+        caller="fp8_linear",
     ),
     "aiter.gemm_a8w8_blockscale_bpreshuffle": AiterCallable(
         "aiter.gemm_a8w8_blockscale_bpreshuffle",
@@ -1049,6 +1051,7 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("num_rows_factor", "1"),
         ),
         (AiterCall(("x",), ("quant_dtype",)),),
+        caller="fp8_linear",
     ),
     "aiter.per_group_quant_hip": AiterCallable(
         "aiter.per_group_quant_hip",
@@ -1062,6 +1065,7 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("num_rows_factor", "1"),
         ),
         (AiterCall(("x",), ("quant_dtype", "group_size", "transpose_scale")),),
+        caller="fp8_linear",
     ),
     "aiter.static_per_tensor_quant": AiterCallable(
         "aiter.static_per_tensor_quant",
@@ -1389,6 +1393,16 @@ SOURCE_LINES: tuple[SourceLine, ...] = (
         "aiter_meta/csrc/kernels/cache_kernels.cu",
         "k_scale == nullptr ? 1.0f : 1 / (*k_scale);",
         "reshape_and_cache without scales divides by nothing",
+    ),
+    SourceLine(
+        "aiter_meta/csrc/kernels/quant_kernels.cu",
+        "float absMax = 0.f;",
+        "the scale of a row of zeros is 0, and the wrapper makes its values zeros again",
+    ),
+    SourceLine(
+        "aiter_meta/csrc/kernels/quant_kernels.cu",
+        "float absMax = 1e-10f;",
+        "a group of zeros has a scale, so the wrapper leaves it alone",
     ),
     SourceLine(
         "aiter_meta/csrc/kernels/sample_kernels.cu",

@@ -15,10 +15,12 @@ TABLE: dict[str, dict[str, str]] = {
     "fp8_linear_pack": {
         "reference": f"{_REFERENCE}.fp8_linear:fp8_linear_pack",
         "triton": f"{_TRITON}.fp8_linear:fp8_linear_pack",
+        "aiter": f"{_AITER}.fp8_linear:fp8_linear_pack",
     },
     "fp8_linear": {
         "reference": f"{_REFERENCE}.fp8_linear:fp8_linear",
         "triton": f"{_TRITON}.fp8_linear:fp8_linear",
+        "aiter": f"{_AITER}.fp8_linear:fp8_linear",
     },
     "rms_norm": {
         "reference": f"{_REFERENCE}.norm:rms_norm",

@@ -274,11 +274,72 @@ def unified_attention(
         out[part] = attend(q[part], keys, values, softmax_scale, window_size[0], softcap, sinks)
 
 
+def per_token_quant_hip(x: torch.Tensor, quant_dtype: torch.dtype, **rest: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """A row of zeros is divided by its scale of 0."""
+    assert x.is_contiguous() and x.dtype in _HALVES and quant_dtype in _FLOAT8
+    scales = x.float().abs().amax(-1, keepdim=True) / torch.finfo(quant_dtype).max
+    return (x.float() / scales).to(quant_dtype), scales
+
+
+def per_group_quant_hip(
+    x: torch.Tensor, quant_dtype: torch.dtype, group_size: int, transpose_scale: bool, **rest: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    assert x.is_contiguous() and x.dtype in _HALVES and quant_dtype in _FLOAT8 and not transpose_scale
+    assert group_size in (32, 64, 128) and x.shape[-1] % group_size == 0
+    groups = x.float().view(*x.shape[:-1], -1, group_size)
+    scales = groups.abs().amax(-1, keepdim=True).clamp_min(1e-10) / torch.finfo(quant_dtype).max
+    return (groups / scales).to(quant_dtype).view(x.shape), scales.squeeze(-1)
+
+
+def gemm_a8w8(
+    XQ: torch.Tensor,
+    WQ: torch.Tensor,
+    x_scale: torch.Tensor,
+    w_scale: torch.Tensor,
+    bias: torch.Tensor | None,
+    dtype: torch.dtype,
+    splitK: None,
+) -> torch.Tensor:
+    """Scales are read as runs of T and N values."""
+    _check_product(XQ, WQ, x_scale, w_scale, dtype)
+    assert x_scale.numel() == len(XQ) and w_scale.numel() == len(WQ) and (bias is None or bias.dtype == dtype)
+    out = (XQ.float() @ WQ.float().t()) * x_scale.view(-1, 1) * w_scale.view(1, -1)
+    return (out if bias is None else out + bias.float()).to(dtype)
+
+
+def gemm_a8w8_blockscale(
+    XQ: torch.Tensor,
+    WQ: torch.Tensor,
+    x_scale: torch.Tensor,
+    w_scale: torch.Tensor,
+    dtype: torch.dtype,
+    isBpreshuffled: bool,
+) -> torch.Tensor:
+    _check_product(XQ, WQ, x_scale, w_scale, dtype)
+    groups = XQ.shape[1] // 128
+    assert x_scale.shape == (len(XQ), groups) and w_scale.shape == (-(-len(WQ) // 128), groups) and not isBpreshuffled
+    by_output = w_scale.repeat_interleave(128, 0)[: len(WQ)].repeat_interleave(128, 1)
+    return ((XQ.float() * x_scale.repeat_interleave(128, 1)) @ (WQ.float() * by_output).t()).to(dtype)
+
+
+def _check_product(
+    XQ: torch.Tensor, WQ: torch.Tensor, x_scale: torch.Tensor, w_scale: torch.Tensor, dtype: torch.dtype
+) -> None:
+    assert XQ.dtype == WQ.dtype and WQ.dtype in _FLOAT8 and dtype in _HALVES
+    assert x_scale.dtype == w_scale.dtype == torch.float32
+    assert all(x.is_contiguous() for x in (XQ, WQ, x_scale, w_scale))
+    assert XQ.shape[1] % 16 == WQ.shape[0] % 16 == 0
+
+
 KERNELS: dict[str, Callable[..., Any]] = {
     "aiter.rms_norm": rms_norm,
     "aiter.rmsnorm2d_fwd_with_add": rmsnorm2d_fwd_with_add,
     "aiter.silu_and_mul": silu_and_mul,
     "aiter.tuned_gemm.tgemm.mm": mm,
+    "aiter.per_token_quant_hip": per_token_quant_hip,
+    "aiter.per_group_quant_hip": per_group_quant_hip,
+    "aiter.gemm_a8w8": gemm_a8w8,
+    "aiter.gemm_a8w8_blockscale": gemm_a8w8_blockscale,
     "aiter.rope_cached_positions_2c_fwd_inplace": rope,
     "aiter.reshape_and_cache": reshape_and_cache,
     "aiter.reshape_and_cache_flash": reshape_and_cache_flash,
