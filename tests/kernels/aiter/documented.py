@@ -68,11 +68,12 @@ def rope(
     assert int(positions.min()) >= 0 and int(positions.max()) < cos.shape[0]
     assert (rotate_style, reuse_freqs_front_part, nope_first) == (0, True, False), "the only kind written here"
     half = cos.shape[3]
-    c, s = (table.float()[positions[0], 0] for table in (cos, sin))  # [T, 1, R/2]
+    c, s = (table.float()[positions, 0] for table in (cos, sin))  # [S, B, 1, R/2]
     for x in (input_x, input_y):
-        first, second = x[0, :, :, :half].float(), x[0, :, :, half : 2 * half].float()
-        x[0, :, :, :half] = (first * c - second * s).to(x.dtype)
-        x[0, :, :, half : 2 * half] = (second * c + first * s).to(x.dtype)
+        assert x.shape[1] <= 65535 and x.shape[:2] == positions.shape, "the second axis is that of the grid"
+        first, second = x[..., :half].float(), x[..., half : 2 * half].float()
+        x[..., :half] = (first * c - second * s).to(x.dtype)
+        x[..., half : 2 * half] = (second * c + first * s).to(x.dtype)
 
 
 def _kept(values: torch.Tensor, cache: torch.Tensor, kind: str, scale: torch.Tensor | None) -> torch.Tensor:

@@ -43,7 +43,8 @@ def qkv_rope_write(
     if qk_norm is not None:
         _norm_heads(heads[:, :num_rotated], qk_norm, eps)
     cos, sin, places = plan.rotary(cos_sin)
-    _rotate(q[None], k[None], cos, sin, places, _BY_HALVES, reuse_freqs_front_part=True, nope_first=False)
+    # Tokens along the first axis: along the second the kernel's grid would end at 65,535.
+    _rotate(q[:, None], k[:, None], cos, sin, places, _BY_HALVES, reuse_freqs_front_part=True, nope_first=False)
     _write(k, v, kv_cache, kv_scales, plan)
     return q, k, v
 

@@ -57,14 +57,14 @@ class Plan:
     _kept: dict[Any, Any] = field(default_factory=dict)
 
     def rotary(self, cos_sin: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """cos and sin [T, 1, 1, R/2] of the step's tokens, and the places [1, T] int64 of the tokens in them.
+        """cos and sin [T, 1, 1, R/2] of the step's tokens, and the places [T, 1] int64 of the tokens in them.
 
         The kernel takes no strides of its tables, and the halves of `cos_sin` [P, R] are not dense.
         """
 
         def make() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
             cos, sin = cos_sin[self.positions].chunk(2, dim=-1)
-            places = torch.arange(len(self.positions), device=cos_sin.device).unsqueeze(0)
+            places = torch.arange(len(self.positions), device=cos_sin.device).unsqueeze(1)
             return cos.contiguous()[:, None, None], sin.contiguous()[:, None, None], places
 
         return self._keep(("rotary", cos_sin.data_ptr()), make)
