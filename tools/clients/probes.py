@@ -45,7 +45,7 @@ LIST = (
         "probe_instructor.py",
         ("instructor",),
         engine="scripted",
-        why="`Mode.JSON` says the schema in words",
+        why="`Mode.JSON` says the schema in words (atom-tiny: 5 of 6)",
     ),
     Probe("openai-agents", "probe_agents.py", ("openai-agents",)),
     Probe("pydantic-ai", "probe_pydantic_ai.py", ("pydantic-ai-slim",), "venv_pai"),
