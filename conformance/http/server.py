@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ class Server:
 
     url: str
     log: Path
+    process: subprocess.Popen[bytes]
 
     def faults(self) -> list[str]:
         """The lines of the log that are warnings, errors or tracebacks, less those that are about a client."""
@@ -37,15 +38,23 @@ class Server:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Server]:
+def started(folder: Path, *, model: str = MODEL, flags: Sequence[str] = ()) -> Iterator[Server]:
     """Start the server; its log and its traces go into `folder`. Raises RuntimeError when it does not come up."""
     log = folder / "server.log"
-    command = [sys.executable, "-m", "atom.entrypoints.openai_server", "--model", MODEL, "--host", "127.0.0.1"]
-    command += ["--server-port", "0", "--kv-cache-memory", "64M", "--torch-profiler-dir", str(folder / "traces")]
+    command = [sys.executable, "-m", "atom.entrypoints.openai_server", "--model", model, "--host", "127.0.0.1"]
+    command += [
+        "--server-port",
+        "0",
+        "--kv-cache-memory",
+        "64M",
+        "--torch-profiler-dir",
+        str(folder / "traces"),
+        *flags,
+    ]
     with log.open("w", encoding="utf-8") as stream:
         process = subprocess.Popen(command, stderr=stream, env=os.environ | {"OMP_NUM_THREADS": "1"})
     try:
-        yield Server(_address(process, log), log)
+        yield Server(_address(process, log), log, process)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
