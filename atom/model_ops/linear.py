@@ -29,12 +29,19 @@ class Linear(Layer):
         self._linear = build.kernels["linear"]
         self._packed: Any = None
         self._float8: Float8Weight | None = None
+        self.is_quantized = False
+
+    @property
+    def packed(self) -> Any:
+        """The weight in the kernel's own form, for the kernels that come before the product."""
+        return self._packed
 
     def take_form(self, is_quantized: bool) -> None:
         """Give the weight of a model with quantised linears its memory. Called once, by who knows the layer's name."""
         assert self.weight is not None
         assert self.build.quantization is not None
         num_outputs, num_inputs = self.weight.shape
+        self.is_quantized = is_quantized
         if is_quantized:
             self._float8 = Float8Weight(num_outputs, num_inputs, self.build.quantization, self.build)
             self.weight = self._float8.values

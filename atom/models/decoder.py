@@ -18,7 +18,7 @@ from atom.model_ops.attention import Attention
 from atom.model_ops.context import BuildContext
 from atom.model_ops.embedding import LMHead, TokenEmbedding
 from atom.model_ops.layer import Layer
-from atom.model_ops.linear import MergedColumnLinear, RowLinear
+from atom.model_ops.linear import Linear, MergedColumnLinear, RowLinear
 from atom.model_ops.norm import RMSNorm
 from atom.model_ops.rope import RotaryEmbedding
 from atom.model_ops.step import StepInputs
@@ -32,7 +32,7 @@ class GatedMLP(Layer):
         sizes = [hf.intermediate_size, hf.intermediate_size]
         self.gate_up_proj = MergedColumnLinear(hf.hidden_size, sizes, hf.mlp_bias, build)
         self.down_proj = RowLinear(hf.intermediate_size, hf.hidden_size, hf.mlp_bias, build)
-        self._activation = gated_activation(hf.hidden_act, build)
+        self._activation = gated_activation(hf.hidden_act, self.down_proj, build)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[T, H] to [T, H]."""
@@ -40,13 +40,18 @@ class GatedMLP(Layer):
 
 
 class DecoderLayer(Layer):
-    """Attention and feed-forward, each after a norm; the residual sum is carried beside the hidden state."""
+    """Attention and feed-forward, each after a norm; the residual sum is carried beside the hidden state.
 
-    def __init__(self, hf: HFConfig, attention: nn.Module, mlp: nn.Module, build: BuildContext) -> None:
+    attention: a layer whose input goes to its qkv_proj alone.
+    """
+
+    def __init__(self, hf: HFConfig, attention: nn.Module, mlp: GatedMLP, build: BuildContext) -> None:
         super().__init__()
-        self.input_layernorm = RMSNorm(hf.hidden_size, hf.rms_norm_eps, build)
+        reader = attention.qkv_proj
+        assert isinstance(reader, Linear)
+        self.input_layernorm = RMSNorm(hf.hidden_size, hf.rms_norm_eps, build, reader)
         self.self_attn = attention
-        self.post_attention_layernorm = RMSNorm(hf.hidden_size, hf.rms_norm_eps, build)
+        self.post_attention_layernorm = RMSNorm(hf.hidden_size, hf.rms_norm_eps, build, mlp.gate_up_proj)
         self.mlp = mlp
 
     def forward(

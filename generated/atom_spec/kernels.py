@@ -67,7 +67,9 @@ BACKENDS: dict[str, Backend] = {
 GROUPS: dict[str, Group] = {
     "linear": Group(name="linear", same="backend", help="Projections; the packed weight is the backend's."),
     "fp8_linear": Group(
-        name="fp8_linear", same="backend", help="Projections with 8-bit weights; the packed weight is the backend's."
+        name="fp8_linear",
+        same="backend",
+        help="Projections with 8-bit weights, and what comes before them; the packed weight is the backend's.",
     ),
     "norm": Group(name="norm", same="nothing", help="RMSNorm."),
     "activation": Group(name="activation", same="nothing", help="Gated activations."),
@@ -116,10 +118,33 @@ OPERATIONS: dict[str, Operation] = {
         group="fp8_linear",
         summary="As `linear`, x rounded to fp8 first, with a scale a token, or a token and 128 inputs where the weight has several; summed in float32.",
         arguments=(
-            Argument(name="x", type="tensor", shape=("T", "K"), dtypes=("float",)),
+            Argument(name="x", type="object", help="[T, K], or what an operation of this group made for this weight"),
             Argument(name="packed", type="object", help="what fp8_linear_pack returned"),
         ),
         returns=Argument(name="returns", type="tensor", shape=("T", "N"), dtypes=("float",)),
+    ),
+    "fp8_rms_norm": Operation(
+        name="fp8_rms_norm",
+        group="fp8_linear",
+        summary="As `rms_norm`, or as `add_rms_norm` where there is a residual, for `fp8_linear` with this weight to read.",
+        arguments=(
+            Argument(name="x", type="tensor", shape=("T", "K"), dtypes=("float",)),
+            Argument(name="residual", type="tensor or None", shape=("T", "K"), dtypes=("float",), in_place=True),
+            Argument(name="weight", type="tensor", shape=("K",), dtypes=("float",)),
+            Argument(name="eps", type="float"),
+            Argument(name="packed", type="object", help="what fp8_linear_pack returned"),
+        ),
+        returns=Argument(name="returns", type="object", help="[T, K] as the backend likes it, rounded or still to be"),
+    ),
+    "fp8_silu_and_mul": Operation(
+        name="fp8_silu_and_mul",
+        group="fp8_linear",
+        summary="As `silu_and_mul`, for `fp8_linear` with this weight to read.",
+        arguments=(
+            Argument(name="x", type="tensor", shape=("T", "2K"), dtypes=("float",)),
+            Argument(name="packed", type="object", help="what fp8_linear_pack returned"),
+        ),
+        returns=Argument(name="returns", type="object", help="[T, K] as the backend likes it, rounded or still to be"),
     ),
     "rms_norm": Operation(
         name="rms_norm",

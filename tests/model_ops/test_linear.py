@@ -84,4 +84,4 @@ def test_what_can_not_be_split_is_refused() -> None:
 
 def test_an_unknown_activation_is_refused() -> None:
     with pytest.raises(ValueError, match="'gelu_new'"):
-        gated_activation("gelu_new", build_context())
+        gated_activation("gelu_new", RowLinear(4, 4, False, build_context()), build_context())

@@ -22,6 +22,16 @@ TABLE: dict[str, dict[str, str]] = {
         "triton": f"{_TRITON}.fp8_linear:fp8_linear",
         "aiter": f"{_AITER}.fp8_linear:fp8_linear",
     },
+    "fp8_rms_norm": {
+        "reference": f"{_REFERENCE}.fp8_linear:fp8_rms_norm",
+        "triton": f"{_TRITON}.fp8_fused:fp8_rms_norm",
+        "aiter": f"{_AITER}.norm:fp8_rms_norm",
+    },
+    "fp8_silu_and_mul": {
+        "reference": f"{_REFERENCE}.fp8_linear:fp8_silu_and_mul",
+        "triton": f"{_TRITON}.fp8_fused:fp8_silu_and_mul",
+        "aiter": f"{_AITER}.activation:fp8_silu_and_mul",
+    },
     "rms_norm": {
         "reference": f"{_REFERENCE}.norm:rms_norm",
         "triton": f"{_TRITON}.norm:rms_norm",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from atom.model_ops.float8 import float8_dtype, quantize, scale_factor
-from atom.model_ops.kernels.triton import fp8_linear, fp8_product
-from atom.model_ops.kernels.triton.fp8_quantize import GROUP, quantize_groups, quantize_tokens
+from atom.model_ops.kernels.triton import activation, fp8_fused, fp8_linear, fp8_product, fp8_quantize, norm
+from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm, Rounded
 
 
 def poison(device: torch.device) -> None:
@@ -40,21 +40,68 @@ def check_quantize(device: torch.device) -> None:
             x = x.to(dtype)[:, :width]
             x[-1] = 0
             poison(device)
-            values, scales = quantize_tokens(x, float8)
-            wanted, wanted_scales = quantize(x, float8)
-            assert equal_bytes(values, wanted)
-            assert torch.equal(scales, wanted_scales)
-            values, scales = quantize_groups(x, float8, 4)
-            short = -width % GROUP
-            groups = torch.nn.functional.pad(x, (0, short)).reshape(tokens, -1, GROUP)
-            wanted, wanted_scales = quantize(groups, float8)
-            assert values.shape == (-(-tokens // 4) * 4, width)
-            assert scales.stride() == (1, len(values)) or scales.shape[1] == 1
-            assert equal_bytes(values[:tokens], wanted.reshape(tokens, -1)[:, :width].contiguous())
-            assert torch.equal(scales[:tokens], wanted_scales[..., 0])
-    assert quantize_tokens(torch.empty(0, 8, device=device), torch.float8_e4m3fn)[0].shape == (0, 8)
+            for form in (InputForm(float8), InputForm(float8, has_groups=True, row_multiple=4)):
+                assert_equal(fp8_quantize.quantize(x, form), x, form)
+    form = InputForm(float8_types(device)[0])
+    assert fp8_quantize.quantize(torch.empty(0, 8, device=device), form).values.shape == (0, 8)
     x = torch.tensor([[1.0, float("nan")]], device=device)
-    assert quantize_tokens(x, float8_types(device)[0])[0].float()[0, 1].isnan()
+    assert fp8_quantize.quantize(x, form).values.float()[0, 1].isnan()
+
+
+def assert_equal(found: Rounded, x: torch.Tensor, form: InputForm) -> None:
+    """`found` is x [T, K] in the form, to the bit."""
+    tokens, width = x.shape
+    group = GROUP if form.has_groups else width
+    groups = torch.nn.functional.pad(x, (0, -width % group)).reshape(tokens, -1, group)
+    values, scales = quantize(groups, form.float8)
+    assert (found.num_tokens, found.dtype) == (tokens, x.dtype)
+    assert found.values.shape == (-(-tokens // form.row_multiple) * form.row_multiple, width)
+    assert not form.has_groups or found.scales.stride(0) == 1
+    assert equal_bytes(found.values[:tokens], values.reshape(tokens, -1)[:, :width].contiguous())
+    assert torch.equal(found.scales[:tokens], scales[..., 0])
+
+
+def check_fused(device: torch.device) -> None:
+    """Norms and activations in the form of a linear: as the results of the ones that are not fused, rounded."""
+    for has_groups, dtype, tokens, width in (
+        (False, torch.bfloat16, 5, 300),
+        (True, torch.bfloat16, 3, 1000),
+        (True, torch.float32, 2, 96),
+        (False, torch.float32, 1, 4096),
+    ):
+        scales = torch.ones(
+            -(-64 // GROUP) if has_groups else 64, -(-width // GROUP) if has_groups else 1, device=device
+        )
+        weight = torch.zeros(64, width, device=device).to(torch.float8_e4m3fn)
+        packed = fp8_linear.fp8_linear_pack(weight, scales, GROUP if has_groups else 1, None, dtype)
+        x, residual = (torch.randn(tokens, width + 8, device=device).to(dtype)[:, :width] for _ in range(2))
+        scale = torch.randn(width, device=device).to(dtype)
+        poison(device)
+        plain, kept = fp8_fused.fp8_rms_norm(x, None, scale, 1e-6, packed), residual.clone()
+        added = fp8_fused.fp8_rms_norm(x, kept, scale, 1e-6, packed)
+        assert torch.equal(kept, residual + x)
+        near(plain, norm.rms_norm(x, scale, 1e-6), packed)
+        near(added, norm.rms_norm(kept, scale, 1e-6), packed)
+        both = 3 * torch.randn(tokens, 2 * width, device=device).to(dtype)
+        poison(device)
+        near(fp8_fused.fp8_silu_and_mul(both, packed), activation.silu_and_mul(both), packed)
+    assert fp8_fused.fp8_silu_and_mul(both[:0], packed).num_tokens == 0
+
+
+def near(found: Rounded, wanted: torch.Tensor, packed: fp8_linear.PackedFloat8Linear) -> None:
+    """As `wanted` is rounded, but that now and then a last bit makes it the 8-bit neighbour."""
+    assert found.values.shape[1] == wanted.shape[1]
+    mine = spread(found)
+    theirs = spread(fp8_quantize.quantize(wanted, packed.input_form))
+    assert (mine != theirs).double().mean() < 0.02
+    assert (mine - theirs).norm() / theirs.norm() < 4e-3
+
+
+def spread(x: Rounded) -> torch.Tensor:
+    """The numbers that are meant, in float64."""
+    width = x.values.shape[1]
+    scales = x.scales.repeat_interleave(GROUP if x.scales.shape[1] > 1 else width, 1)[:, :width]
+    return x.values[: x.num_tokens].double() * scales[: x.num_tokens].double()
 
 
 @dataclass(frozen=True)
@@ -124,11 +171,9 @@ def check_product(device: torch.device) -> None:
             weight, scales, whole = make_weight(case, device)
             given = weight.float().div(scale_factor(float8)).to(float8)
             x = torch.randn(case.tokens, case.inputs, device=device)
-            values, by_row = (quantize_groups if case.has_groups else quantize_tokens)(x, float8)
+            given_x = fp8_quantize.quantize(x, InputForm(float8, case.has_groups))
             poison(device)
-            found = fp8_product.fp8_product(
-                values, by_row, given, scales * scale_factor(float8), case.block_rows, None, torch.float32
-            )
+            found = fp8_product.fp8_product(given_x, given, scales * scale_factor(float8), case.block_rows, None)
             wanted = rounded(x, case, float8) @ whole.t()
             difference = float((found.double() - wanted).norm() / wanted.norm())
             assert difference < 2e-3, f"{difference:.2e}"
@@ -137,5 +182,6 @@ def check_product(device: torch.device) -> None:
 FP8_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "fp8 quantize": check_quantize,
     "fp8 product": check_product,
+    "fp8 fused": check_fused,
     **{f"fp8 linear, {name}": lambda device, case=case: check_linear(case, device) for name, case in CASES.items()},
 }

@@ -24,3 +24,10 @@ def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, 
     # The kernel reads each value of the residual before it writes it, so one tensor can be both.
     _add_rms_norm(out, x, residual, residual, weight, eps)
     return out
+
+
+def fp8_rms_norm(
+    x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, eps: float, packed: object
+) -> torch.Tensor:
+    """x [T, K] normed, with the residual [T, K] added in place first; the linear rounds it."""
+    return rms_norm(x, weight, eps) if residual is None else add_rms_norm(x, residual, weight, eps)

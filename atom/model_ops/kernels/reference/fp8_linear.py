@@ -13,8 +13,10 @@ import torch
 import torch.nn.functional as F
 
 from atom.model_ops.float8 import float8_dtype, quantize
+from atom.model_ops.kernels.reference.activation import silu_and_mul
 from atom.model_ops.kernels.reference.float8 import from_float8
 from atom.model_ops.kernels.reference.linear import PackedLinear, linear, linear_pack
+from atom.model_ops.kernels.reference.norm import add_rms_norm, rms_norm
 
 _GROUP = 128
 
@@ -51,6 +53,18 @@ def fp8_linear(x: torch.Tensor, packed: PackedFloat8Linear) -> torch.Tensor:
     short = -width % _GROUP
     groups = (F.pad(x, (0, short)) if short else x).reshape(-1, _GROUP)
     return linear(_rounded(groups).view(num_tokens, width + short)[:, :width].contiguous(), packed.linear)
+
+
+def fp8_rms_norm(
+    x: torch.Tensor, residual: torch.Tensor | None, weight: torch.Tensor, eps: float, packed: PackedFloat8Linear
+) -> torch.Tensor:
+    """x [T, K] normed, with the residual [T, K] added in place first; the linear rounds it."""
+    return rms_norm(x, weight, eps) if residual is None else add_rms_norm(x, residual, weight, eps)
+
+
+def fp8_silu_and_mul(x: torch.Tensor, packed: PackedFloat8Linear) -> torch.Tensor:
+    """x [T, 2K], gate then up, to silu(gate) * up [T, K]; the linear rounds it."""
+    return silu_and_mul(x)
 
 
 def _rounded(x: torch.Tensor) -> torch.Tensor:

@@ -21,7 +21,7 @@ _GROUPS_A_PROGRAM = 16
 
 @dataclass(frozen=True, slots=True)
 class InputForm:
-    """How a linear wants its input: the 8-bit type, a scale for 128 values or one a token, rows filled to a multiple."""
+    """How a linear wants its input: 8-bit type, a scale for 128 values or one a token, rows filled to a multiple."""
 
     float8: torch.dtype
     has_groups: bool = False
