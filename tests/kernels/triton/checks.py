@@ -161,10 +161,10 @@ CASES = {
     "bf16": Case((130, 60), (1, 40), 1, heads=(2, 1), head_dim=128, dtype=torch.bfloat16),
     "bf16, fresh": Case((0, 0), (33, 130), 0, heads=(2, 1), dtype=torch.bfloat16),
     "bf16, fresh, window": Case((0,), (130,), 0, heads=(2, 2), window=20, dtype=torch.bfloat16),
-    "cap": Case((90, 12, 0), (1, 36, 50), 1, soft_cap=1.5),
-    "sinks": Case((90, 12, 0), (1, 36, 50), 1, heads=(16, 1), block_size=1, has_sinks=True),
+    "cap": Case((90, 12, 0), (1, 9, 40), 1, soft_cap=1.5),
+    "sinks": Case((90, 12, 0), (1, 9, 40), 1, heads=(6, 1), block_size=1, has_sinks=True),
     "sinks, one part": Case((40, 0), (1, 1), 2, heads=(3, 1), head_dim=80, block_size=64, parts=1, has_sinks=True),
-    "sinks and window": Case((90, 12, 0), (1, 36, 50), 1, heads=(8, 1), window=7, has_sinks=True),
+    "sinks and window": Case((90, 12, 0), (1, 9, 40), 1, heads=(4, 1), window=7, has_sinks=True),
     "cap, sinks, window, drafts": Case((60, 2), (3, 3), 2, head_dim=96, window=20, soft_cap=0.7, has_sinks=True),
     "bf16, cap, sinks": Case(
         (130, 0), (1, 70), 1, heads=(2, 1), head_dim=128, soft_cap=2.0, has_sinks=True, dtype=torch.bfloat16
@@ -179,12 +179,12 @@ CASES = {
     "balanced, bf16, mixed": Case(
         (300, 10, 0), (1, 1, 9), 2, heads=(4, 4), head_dim=128, parts=2, dtype=torch.bfloat16, is_balanced=True
     ),
-    "fp8": Case((90, 12, 0), (1, 36, 50), 1, heads=(8, 2), float8=_FLOAT8),
-    "fp8, fresh": Case((0, 0), (33, 50), 0, head_dim=80, block_size=1, float8=_FLOAT8),
+    "fp8": Case((90, 12, 0), (1, 9, 40), 1, heads=(4, 2), float8=_FLOAT8),
+    "fp8, fresh": Case((0, 0), (33, 5), 0, head_dim=80, block_size=1, float8=_FLOAT8),
     "fp8, one part, window": Case((60, 20), (1, 1), 2, block_size=64, window=30, parts=1, float8=_FLOAT8),
     "fp8, cap, sinks": Case((60, 2), (3, 3), 2, heads=(4, 1), soft_cap=0.7, has_sinks=True, float8=_FLOAT8),
     "fp8, bf16": Case((130, 0), (1, 70), 1, heads=(2, 1), head_dim=128, dtype=torch.bfloat16, float8=_FLOAT8),
-    "fp8, bf16, fresh": Case((0,), (130,), 0, heads=(2, 2), dtype=torch.bfloat16, float8=_FLOAT8),
+    "fp8, bf16, fresh": Case((0,), (70,), 0, heads=(2, 2), dtype=torch.bfloat16, float8=_FLOAT8),
     "offsets beyond 31 bits": Case((40, 0), (1, 20), 1, heads=(2, 2), head_dim=256, block_size=32, first_block=70_000),
 }
 
@@ -289,12 +289,12 @@ def check_float8_write(device: torch.device) -> None:
     """To the byte: x / scale rounded to nearest and saturated; k and v of a prompt come back as the cache has them."""
     scales = torch.tensor([[0.5, 2.0], [1.0, 0.25]])
     cos_sin = torch.cat((torch.ones(80, 4), torch.zeros(80, 4)), dim=-1)
-    types = [_FLOAT8] if device.type == "cuda" else [_FLOAT8, torch.float8_e4m3fnuz]
-    for dtype, float8 in ((dtype, float8) for dtype in _LIMITS for float8 in types):
-        whole = torch.randn(20, 8, 16) * torch.logspace(-3, 3, 20).view(-1, 1, 1)  # from subnormal to too large
+    combinations = [(torch.float32, _FLOAT8), (torch.bfloat16, _FLOAT8), (torch.float32, torch.float8_e4m3fnuz)]
+    for dtype, float8 in combinations if device.type == "cpu" else combinations[:2]:
+        whole = torch.randn(9, 8, 16) * torch.logspace(-3, 3, 9).view(-1, 1, 1)  # from subnormal to too large
         whole = whole.to(dtype)
-        cache = torch.zeros(kv_cache.kv_cache_shape(2, 16, 2, 16), device=device).to(float8)
-        step = make_step([0], [20], [[1, 0]], 16, 0)
+        cache = torch.zeros(kv_cache.kv_cache_shape(2, 8, 2, 16), device=device).to(float8)
+        step = make_step([0], [9], [[1, 0]], 8, 0)
         made = plan.attention_plan(on(step, device))
         given = (
             whole.flatten(1).to(device),
@@ -310,8 +310,8 @@ def check_float8_write(device: torch.device) -> None:
         q, k, v = kv_cache.qkv_rope_write(*given)
         wanted = to_float8(whole[:, 4:].unflatten(1, (2, 2)).float() / scales.unsqueeze(-1), float8)
         held = cache.cpu().permute(0, 3, 1, 2, 4)[[1, 0]].flatten(0, 1)
-        assert torch.equal(held[:20].view(torch.uint8), wanted.view(torch.uint8))
-        assert not held[20:].float().any()
+        assert torch.equal(held[:9].view(torch.uint8), wanted.view(torch.uint8))
+        assert not held[9:].float().any()
         back = (wanted.float() * scales.unsqueeze(-1)).to(dtype)
         assert torch.equal(torch.stack((k, v), 1).cpu(), back)
         assert torch.equal(q.cpu(), whole[:, :4])
