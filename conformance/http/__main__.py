@@ -1,7 +1,7 @@
 """`python -m conformance.http`: schemathesis over the contract, against a live server with the shipped model.
 
 Exits 1 on a failure, on a warning of schemathesis, on a streaming operation without a stream, and on a warning or an
-error in the server's log.
+error in the server's log; 2 when the server or schemathesis did not run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REPORT_FOLDER = Path(__file__).parents[1] / "report"
 # which has the fields of /v1/messages.
 _LEFT_OUT = ("--exclude-operation-id", "createChatCompletion", "--exclude-operation-id", "countTokens")
 _SHORT_BOUNDARIES = Draw("coverage", ("coverage",), filters=_LEFT_OUT)
-SHORT = (Draw("fuzzing", ("examples", "fuzzing"), 40), _SHORT_BOUNDARIES)
+SHORT = (Draw("fuzzing", ("examples", "fuzzing"), 30), _SHORT_BOUNDARIES)
 LONG = (Draw("fuzzing", ("examples", "fuzzing"), 500), Draw("coverage", ("coverage",)))
 
 
@@ -33,17 +33,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     options.report.mkdir(parents=True, exist_ok=True)
     draws = LONG if options.long else SHORT
-    if options.url is not None:
-        return _report(run_all(options.url, draws, options.seed, options.report), ())
-    with tempfile.TemporaryDirectory() as folder, started(Path(folder)) as server:
-        return _report(run_all(server.url, draws, options.seed, options.report), server.faults())
+    try:
+        if options.url is not None:
+            return _report(run_all(options.url, draws, options.seed, options.report), (), options.report)
+        with tempfile.TemporaryDirectory() as folder, started(Path(folder)) as server:
+            verdict = run_all(server.url, draws, options.seed, options.report)
+            return _report(verdict, server.faults(), options.report)
+    except RuntimeError as error:
+        print(f"conformance.http: {error}", file=sys.stderr)
+        return 2
 
 
-def _report(verdict: Verdict, faults: Sequence[str]) -> int:
+def _report(verdict: Verdict, faults: Sequence[str], folder: Path) -> int:
     findings = [*verdict.findings, *(f"server log: {line}" for line in faults)]
     findings += [f"{operation} has not streamed once" for operation in ORDERS if not verdict.streams.get(operation)]
     for finding in findings:
         print(finding)
+    if verdict.findings:
+        print(f"requests and answers: {folder}/http_*.log")
     print("refusals met: " + ", ".join(f"{name} {num}" for name, num in sorted(verdict.refusals.items())))
     print(f"http: {verdict.summary()}")
     return int(bool(findings) or not verdict.is_green)
@@ -51,7 +58,7 @@ def _report(verdict: Verdict, faults: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m conformance.http", description=__doc__)
-    parser.add_argument("--long", action="store_true", help="twelve times as many cases, in about six minutes")
+    parser.add_argument("--long", action="store_true", help="more drawn requests, and all boundary values")
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="draw other cases (default: %(default)s)")
     parser.add_argument("--url", help="a server that runs, instead of one of our own; its answers must be cheap")
     parser.add_argument("--report", type=Path, default=REPORT_FOLDER, metavar="DIR", help="where the reports go")

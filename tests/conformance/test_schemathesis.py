@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
@@ -13,6 +16,7 @@ from atom_spec.routes import ROUTES
 from atom.entrypoints.openai import decoding, frames
 from atom.entrypoints.openai.request_rules import RuleError
 from atom.entrypoints.scripted.script import Script
+from conformance.http import __main__ as command
 from conformance.http import run as runs
 from conformance.http.hooks import COUNTS_VARIABLE
 from conformance.http.refusals import find_refusal, read_refusals
@@ -110,3 +114,39 @@ def test_a_refusal_is_known_by_operation_status_and_message() -> None:
     assert find_refusal(refusals, "tokenize", 404, "no images here") is None
     assert find_refusal(refusals, "detokenize", 400, "no images here") is None
     assert find_refusal(refusals, "tokenize", 400, "no images") is None
+
+
+@pytest.mark.parametrize(
+    ("found", "faults", "streams", "status"),
+    [
+        ((), (), dict.fromkeys(ORDERS, 1), 0),
+        (("Bad (1): GET /",), (), dict.fromkeys(ORDERS, 1), 1),
+        ((), ("WARNING something",), dict.fromkeys(ORDERS, 1), 1),
+        ((), (), {**dict.fromkeys(ORDERS, 1), "createMessage": 0}, 1),
+    ],
+)
+def test_the_command_ends_with_1_on_anything_that_is_not_right(
+    found: tuple[str, ...],
+    faults: tuple[str, ...],
+    streams: dict[str, int],
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    verdict = replace(read_verdict(EMPTY_REPORT, {"streams": streams, "refusals": {}}), findings=found)
+    monkeypatch.setattr(command, "run_all", lambda url, draws, seed, folder: verdict)
+    monkeypatch.setattr(command, "started", lambda folder: nullcontext(SimpleNamespace(url="", faults=lambda: faults)))
+    assert command.main(["--report", str(tmp_path)]) == status
+    assert "2 of 2 operations, 9 cases" in capsys.readouterr().out
+
+
+def test_a_server_that_does_not_start_is_status_2(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(folder: Path) -> NoReturn:
+        raise RuntimeError("the server did not start: no kernel")
+
+    monkeypatch.setattr(command, "started", fail)
+    assert command.main(["--report", str(tmp_path)]) == 2
+    assert "no kernel" in capsys.readouterr().err
