@@ -9,9 +9,13 @@ import torch
 
 from atom.hf_config import RopeConfig
 from atom.model_engine.kv_cache import lazy_zeros
+from atom.model_ops.float8 import to_float8
 from atom.model_ops.kernels.select import Kernels, select_kernels
 from atom.model_ops.rope import rope_table
 from tests.kernels.dense import dense_attention, make_step
+
+
+FLOAT8 = torch.float8_e4m3fn
 
 
 @dataclass
@@ -29,6 +33,7 @@ class Case:
     first_block: int = 0
     soft_cap: float = 0.0
     has_sinks: bool = False
+    is_fp8: bool = False
 
 
 def run(kernels: Kernels, case: Case, dtype: torch.dtype = torch.float32, poison: float = 3e4) -> float:
@@ -41,9 +46,10 @@ def run(kernels: Kernels, case: Case, dtype: torch.dtype = torch.float32, poison
     tables = [[next(ids) for _ in range(count)] for count in counts]
     shape = kernels["kv_cache_shape"](num_blocks, case.block_size, case.num_kv_heads, case.head_dim)
     # Stale values of other sequences: finite, and far from anything right.
-    cache = lazy_zeros(shape, dtype, torch.device("cpu"))
+    cache = lazy_zeros(shape, FLOAT8 if case.is_fp8 else dtype, torch.device("cpu"))
     if not case.first_block:
-        cache.fill_(poison)
+        cache.fill_(min(poison, 448.0) if case.is_fp8 else poison)
+    scales = torch.linspace(0.3, 3.0, 2 * case.num_kv_heads).view(2, -1) if case.is_fp8 else None
     width = (case.num_heads + 2 * case.num_kv_heads) * case.head_dim
     whole = [torch.randn(length, width, dtype=dtype) for length in lens]
     cos_sin = torch.cat((torch.ones(max(lens), 8), torch.zeros(max(lens), 8)), dim=-1).to(dtype)
@@ -63,15 +69,15 @@ def run(kernels: Kernels, case: Case, dtype: torch.dtype = torch.float32, poison
         made.plan = kernels["attention_plan"](made)
         qkv = torch.cat([whole[i][context[i] : context[i] + query[i]] for i in rows])
         q, k, v = kernels["qkv_rope_write"](
-            qkv.clone(), None, 0.0, cos_sin, cache, None, made.plan, case.num_heads, case.num_kv_heads
+            qkv.clone(), None, 0.0, cos_sin, cache, scales, made.plan, case.num_heads, case.num_kv_heads
         )
         first = made.num_decode_tokens
         parts = []
         if first:
-            parts.append(kernels["attention_decode"](q[:first], cache, None, made.plan, *softmax))
+            parts.append(kernels["attention_decode"](q[:first], cache, scales, made.plan, *softmax))
         if first < len(q):
             rest = (q[first:], k[first:], v[first:])
-            parts.append(kernels["attention_prefill"](*rest, cache, None, made.plan, *softmax))
+            parts.append(kernels["attention_prefill"](*rest, cache, scales, made.plan, *softmax))
         return torch.cat(parts)
 
     if any(case.context_lens):
@@ -80,7 +86,10 @@ def run(kernels: Kernels, case: Case, dtype: torch.dtype = torch.float32, poison
     wanted = []
     for tokens, num_queries in zip(whole, case.query_lens, strict=True):
         heads = tokens.view(len(tokens), -1, case.head_dim)
-        q, k, v = heads.split((case.num_heads, case.num_kv_heads, case.num_kv_heads), dim=1)
+        q, kept = heads.split((case.num_heads, 2 * case.num_kv_heads), dim=1)
+        if scales is not None:
+            kept = to_float8(kept.float() / scales.view(-1, 1), FLOAT8).double() * scales.view(-1, 1)
+        k, v = kept.chunk(2, dim=1)
         wanted.append(dense_attention(q[-num_queries:], k, v, *softmax))
     return float((found.double() - torch.cat(wanted)).abs().max())
 
@@ -105,6 +114,11 @@ CASES = {
     "a cap": Case([30, 2, 11, 0], [1, 1, 6, 9], 2, soft_cap=0.5),
     "sinks": Case([30, 2, 11, 0], [1, 1, 6, 9], 2, has_sinks=True),
     "a cap, sinks and a window": Case([40, 3, 12, 0], [1, 1, 6, 20], 2, window=7, soft_cap=2.0, has_sinks=True),
+    "fp8": Case([30, 2, 11, 0], [1, 1, 6, 9], 2, is_fp8=True),
+    "fp8, lengths apart, many heads": Case([200, 3, 90, 0], [1, 1, 1, 8], 3, 16, 8, head_dim=32, is_fp8=True),
+    "fp8, drafts, window, cap, sinks": Case(
+        [30, 2, 11], [3, 3, 6], 2, window=9, soft_cap=2.0, has_sinks=True, is_fp8=True
+    ),
     "sinks and drafts": Case([30, 2, 11], [3, 3, 6], 2, num_heads=16, num_kv_heads=1, has_sinks=True),
     "a cap, many heads, lengths apart": Case([200, 3, 90, 0], [1, 1, 1, 8], 3, 16, 8, head_dim=32, soft_cap=1.0),
 }
@@ -179,18 +193,21 @@ def test_head_norms_and_rotation() -> None:
     assert cache.count_nonzero() == 2 * k.numel()
 
 
-def test_fp8_cache_with_scales() -> None:
-    """Keys and values come back within fp8's step, scaled by head."""
+def test_an_fp8_cache_holds_what_a_prompt_attends() -> None:
+    """Within fp8's step of the values, by each head's scale; and k and v come back as the cache has them."""
     kernels = select_kernels("cpu")
     torch.manual_seed(0)
     step = make_step([0], [6], [[0, 1]], 4, 0)
     step.plan = kernels["attention_plan"](step)
     cos_sin = torch.cat((torch.ones(8, 8), torch.zeros(8, 8)), dim=-1)
-    scales = torch.tensor([[0.5, 2.0], [1.0, 0.25]])
-    cache = torch.zeros(kernels["kv_cache_shape"](2, 4, 2, 16), dtype=torch.float8_e4m3fn)
+    scales = torch.tensor([[0.5, 2.0], [1.0, 0.3]])
+    cache = torch.zeros(kernels["kv_cache_shape"](2, 4, 2, 16), dtype=FLOAT8)
     qkv = torch.randn(6, 8 * 16)
-    q, k, v = kernels["qkv_rope_write"](qkv.clone(), None, 0.0, cos_sin, cache, scales, step.plan, 4, 2)
-    found = kernels["attention_prefill"](q, k, v, cache, scales, step.plan, 0.25, None, 0.0, None)
-    assert (found.double() - dense_attention(q, k, v, 0.25)).abs().max() < 0.15
-    stored = cache.to(torch.float32)[:, 1, 1].reshape(-1, 16)[:6] * 0.25
-    assert (stored - v[:, 1]).abs().max() <= v.abs().max() / 16
+    qkv[2, -1] = 1e4
+    _, k, v = kernels["qkv_rope_write"](qkv.clone(), None, 0.0, cos_sin, cache, scales, step.plan, 4, 2)
+    held = cache.float().permute(0, 3, 1, 2, 4).flatten(0, 1)[:6] * scales.unsqueeze(-1)
+    assert torch.equal(held, torch.stack((k, v), dim=1))
+    raw = qkv.view(6, 8, 16)[:, 4:].unflatten(1, (2, 2))
+    assert held[2, 1, 1, -1] == pytest.approx(448 * 0.3)
+    raw[2, 1, 1, -1] = 448 * 0.3
+    assert ((held - raw).abs() <= raw.abs() / 16 + scales.unsqueeze(-1) / 1024).all()
