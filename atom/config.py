@@ -41,9 +41,9 @@ class ParallelConfig:
 
 @dataclass(frozen=True, slots=True)
 class CompilationConfig:
-    """Graphs and compilation. `cudagraph_capture_sizes` None: the sizes are chosen from max_num_seqs."""
+    """Graphs and compilation. None: the level is chosen by device, the capture sizes from max_num_seqs."""
 
-    level: int = 3
+    level: int | None = None
     cudagraph_capture_sizes: tuple[int, ...] | None = None
 
 

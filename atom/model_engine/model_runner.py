@@ -30,6 +30,7 @@ from atom.model_engine.token_masks import MaskedRows, TokenMasks
 from atom.model_engine.trace_files import worker_folder
 from atom.model_loader.loader import load_model
 from atom.model_ops.context import BuildContext
+from atom.model_ops.kernels.compiled.functions import compiled_kernels
 from atom.model_ops.kernels.select import select_kernels
 from atom.model_ops.logits_edits import add_bias, apply_penalties, forbid
 from atom.model_ops.logprobs import Logprobs, token_logprobs
@@ -109,7 +110,8 @@ class ModelRunner:
         self.device = resolve_device(config.device)
         self.dtype = getattr(torch, config.dtype)
         self.cache_dtype = kv_cache.cache_dtype(config, self.dtype, self.device)
-        self.kernels = select_kernels(platform_of(self.device), _kernel_overrides())
+        kernels = select_kernels(platform_of(self.device), _kernel_overrides())
+        self.kernels = compiled_kernels(kernels, compilation_level(config, self.device), self.device)
         build = BuildContext(
             self.kernels, self.dtype, self.device, config.max_model_len, quantization=config.quantization
         )
@@ -365,6 +367,14 @@ def resolve_device(name: str) -> torch.device:
     if name == "cuda" and not has_gpu:
         raise ValueError("--device cuda: torch finds no GPU")
     return torch.device(name)
+
+
+def compilation_level(config: Config, device: torch.device) -> int:
+    """--level, or the device's own: a CPU's start is not to wait for a compiler unless asked to."""
+    if config.enforce_eager:
+        return 0
+    level = config.compilation.level
+    return level if level is not None else 3 if device.type == "cuda" else 0
 
 
 def use_own_stream(device: torch.device) -> None:

@@ -28,7 +28,7 @@ FLAGS = {
     "device": "auto",
     "enforce_eager": False,
     "cudagraph_capture_sizes": None,
-    "level": 3,
+    "level": None,
     "tensor_parallel_size": 1,
     "data_parallel_size": 1,
     "enable_expert_parallel": False,

@@ -1,0 +1,85 @@
+"""Operations of the reference as plain formulas, written for a compiler that fuses them and not for few calls.
+
+Each takes tensors first and what is constant for a model last. Shapes: T tokens, H hidden, I intermediate, HQ/HK heads,
+D head size, B rows, M blocks of the longest row, BS block size.
+"""
+
+from __future__ import annotations
+
+import torch
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    """x [T, H], weight [H]."""
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
+
+
+def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    """residual += x, then rms_norm(residual)."""
+    residual.add_(x)
+    return rms_norm(residual, weight, eps)
+
+
+def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
+    """x [T, 2I] to [T, I]."""
+    size = x.shape[1] // 2
+    gate = x[:, :size].float()
+    return (gate * torch.sigmoid(gate) * x[:, size:].float()).to(x.dtype)
+
+
+def qkv_rope_write(
+    qkv: torch.Tensor,
+    positions: torch.Tensor,
+    rows: torch.Tensor,
+    cos_sin: torch.Tensor,
+    cache_rows: torch.Tensor,
+    qk_norm: torch.Tensor | None,
+    eps: float,
+    num_heads: int,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """qkv [T, (HQ + 2 HK) * D], positions [T], cos_sin [P, D]; returns q [T, HQ, D], k and v [T, HK, D].
+
+    cache_rows [N, D] is the cache as rows of a head and token, rows [T, 2 HK] where keys and values go there. It is an
+    argument in this form since a compiler would write into a view of one by copying all of it.
+    """
+    head_dim = cos_sin.shape[1]
+    heads = qkv.view(qkv.shape[0], -1, head_dim)
+    num_rotated = heads.shape[1] - rows.shape[1] // 2
+    turned = heads[:, :num_rotated]
+    wide = turned.float() if qk_norm is None else rms_norm(turned, qk_norm, eps).float()
+    half = head_dim // 2
+    cos, sin = (part.unsqueeze(1).float() for part in cos_sin[positions].split(half, dim=-1))
+    first, second = wide[..., :half], wide[..., half:]
+    turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(qkv.dtype)
+    q, k, v = turned[:, :num_heads], turned[:, num_heads:], heads[:, num_rotated:]
+    cache_rows.index_put_((rows,), torch.cat((k, v), dim=1))
+    return q.contiguous(), k.contiguous(), v.contiguous()
+
+
+def attention_decode(
+    q: torch.Tensor,
+    kv_cache: torch.Tensor,
+    block_ids: torch.Tensor,
+    seq_lens: torch.Tensor,
+    scale: float,
+    window: int | None,
+) -> torch.Tensor:
+    """q [B, HQ, D], block_ids [B, M], seq_lens [B]: the last token of each row over its cached keys; [B, HQ * D].
+
+    Keys and values are read where they are; nothing is gathered. Heads come first, so that threads share them out.
+    """
+    num_rows, num_heads, head_dim = q.shape
+    _, _, num_kv_heads, size, _ = kv_cache.shape
+    heads = torch.arange(num_kv_heads, device=q.device).view(-1, 1, 1)
+    keys, values = kv_cache[block_ids, 0, heads], kv_cache[block_ids, 1, heads]  # [HK, B, M, BS, D]
+    query = q.view(num_rows, num_kv_heads, -1, head_dim).transpose(0, 1)
+    scores = (query[:, :, None, :, None].float() * keys[:, :, :, None].float()).sum(-1) * scale  # [HK, B, M, G, BS]
+    at = torch.arange(block_ids.shape[1] * size, device=q.device).view(1, 1, -1, 1, size)
+    lens = seq_lens.view(1, -1, 1, 1, 1)
+    hidden = at >= lens if window is None else (at >= lens) | (at < lens - window)
+    scores = scores.masked_fill(hidden, float("-inf"))
+    weights = (scores - scores.amax((2, 4), keepdim=True)).exp()
+    total = (weights.unsqueeze(-1) * values[:, :, :, None].float()).sum((2, 4))  # [HK, B, G, D]
+    found = (total / weights.sum((2, 4)).unsqueeze(-1)).to(q.dtype)
+    return found.transpose(0, 1).reshape(num_rows, num_heads * head_dim)
