@@ -14,7 +14,6 @@ from atom.model_ops.kernels.select import Kernels, select_kernels
 from atom.model_ops.rope import rope_table
 from tests.kernels.dense import dense_attention, make_step
 
-
 FLOAT8 = torch.float8_e4m3fn
 
 
