@@ -6,10 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from atom_spec.kernels import OPERATIONS
 
+from atom.hf_config import HFConfig
+from atom.model_loader.dummy import fill_dummy
+from atom.model_ops.context import BuildContext
 from atom.model_ops.float8 import float8_dtype, quantize, scale_factor
+from atom.model_ops.kernels.select import select_kernels
 from atom.model_ops.kernels.triton import activation, fp8_fused, fp8_linear, fp8_product, fp8_quantize, norm
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm, Rounded
+from atom.model_ops.norm import RMSNorm
+from atom.models.decoder import GatedMLP
+from atom.quantization import Quantization
 
 
 def poison(device: torch.device) -> None:
@@ -179,9 +187,42 @@ def check_product(device: torch.device) -> None:
             assert difference < 2e-3, f"{difference:.2e}"
 
 
+def check_layers(device: torch.device) -> None:
+    """A norm and a feed-forward layer as models wire them, against the reference's on the same device."""
+    sizes = {
+        "hidden_size": 160,
+        "intermediate_size": 300,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "vocab_size": 2,
+    }
+    hf = HFConfig.from_dict({"architectures": ["LlamaForCausalLM"], **sizes})
+    x = torch.randn(3, 160, device=device)
+    for quantization in (Quantization(is_online=True), Quantization(has_blocks=True)):
+        found = []
+        for backend in ("triton", "reference"):
+            chosen = ",".join(f"{name}={backend}" for name, op in OPERATIONS.items() if op.group == "fp8_linear")
+            kernels = select_kernels("cpu", chosen)
+            build = BuildContext(kernels, torch.float32, device, 1, quantization=quantization)
+            mlp = GatedMLP(hf, build)
+            norm_before = RMSNorm(160, 1e-6, build, mlp.gate_up_proj)
+            for linear in (mlp.gate_up_proj, mlp.down_proj):
+                linear.take_form(True)
+                fill_dummy({str(index): slot for index, slot in enumerate(linear.weight_slots())}, "xavier")
+                linear.finish_loading()
+            norm_before.weight.data.fill_(0.5)
+            residual = torch.ones_like(x)
+            with torch.inference_mode():
+                found += [mlp(norm_before(x)), mlp(norm_before(x, residual)), residual]
+        for mine, theirs in zip(found[:3], found[3:], strict=True):
+            assert (mine - theirs).norm() / theirs.norm() < 4e-3
+        assert (found[0] - found[1]).norm() > 1e-2 * found[0].norm()
+
+
 FP8_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "fp8 quantize": check_quantize,
     "fp8 product": check_product,
     "fp8 fused": check_fused,
+    "fp8 layers": check_layers,
     **{f"fp8 linear, {name}": lambda device, case=case: check_linear(case, device) for name, case in CASES.items()},
 }
