@@ -25,7 +25,7 @@ def test_an_odd_number_of_values_is_read_too() -> None:
     assert from_float8(values, torch.float32).tolist() == [[1.0, -2.0, 448.0]]
 
 
-@pytest.mark.parametrize(("dtype", "largest"), zip(TYPES, (448.0, 240.0), strict=True))
+@pytest.mark.parametrize(("dtype", "largest"), [*zip(TYPES, (448.0, 240.0), strict=True)])
 def test_what_is_too_large_saturates(dtype: torch.dtype, largest: float) -> None:
     x = torch.tensor([1e9, -1e9, float("inf"), largest + 1, 0.3, float("nan")])
     found = to_float8(x, dtype).float()

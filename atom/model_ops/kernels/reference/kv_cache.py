@@ -86,7 +86,7 @@ def gather(
         table = table.view(torch.uint8)
     found = torch.index_select(table, 0, rows, out=plan.scratch(table, rows))
     if is_float8(kv_cache.dtype):
-        found = from_float8(found.view(kv_cache.dtype), dtype)
+        found = from_float8(found.view(kv_cache.dtype), dtype, plan.scratch(found, rows, dtype))
     num_rows, num_blocks_each = block_ids.shape
     both = found.view(2, num_rows, num_kv_heads, num_blocks_each * block_size, head_dim)
     return both[0], both[1]

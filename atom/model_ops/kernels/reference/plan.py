@@ -94,9 +94,14 @@ class Plan:
 
         return self.keep(("read", id(block_ids), num_kv_heads), make)
 
-    def scratch(self, table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        """Memory for the rows of a cache; every layer gathers into the same, which stays in the processor's cache."""
-        return self.keep(("scratch", id(rows), table.dtype), lambda: table.new_empty(len(rows), table.shape[1]))
+    def scratch(self, table: torch.Tensor, rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """Memory for the rows of a cache; every layer gathers into the same, which stays in the processor's cache.
+
+        dtype: another one than the table's.
+        """
+        dtype = dtype or table.dtype
+        key = ("scratch", id(rows), dtype)
+        return self.keep(key, lambda: table.new_empty(len(rows), table.shape[1], dtype=dtype))
 
     def decode_mask(self, group: DecodeGroup, num_heads: int, window: int | None, dtype: torch.dtype) -> torch.Tensor:
         """[G * num_heads, 1, L], 0 where the row's token sees a key, else -inf."""
