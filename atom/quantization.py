@@ -126,7 +126,8 @@ def _read_group(group: Mapping[str, Any], where: str) -> bool:
         raise ModelConfigError(f"{where}: weights and input_activations must be objects, neither alone is supported")
     common: dict[str, tuple[Any, ...]] = {"num_bits": (8,), "type": ("float",), "symmetric": (True,)}
     has_blocks = weights.get("strategy") == "block"
-    blocks: dict[str, tuple[Any, ...]] = {"strategy": ("block",), "block_structure": ([BLOCK, BLOCK], f"{BLOCK}x{BLOCK}")}
+    structures = ([BLOCK, BLOCK], f"{BLOCK}x{BLOCK}")
+    blocks: dict[str, tuple[Any, ...]] = {"strategy": ("block",), "block_structure": structures}
     rows: dict[str, tuple[Any, ...]] = {"strategy": ("channel", "tensor"), "block_structure": (None,)}
     _check(
         weights,

@@ -65,6 +65,8 @@ def test_compressed_tensors_by_row(strategy: str) -> None:
 
 def test_compressed_tensors_in_blocks() -> None:
     assert read_quantization(compressed(*BLOCKS), None) == Quantization(True, ignored=("lm_head",))
+    older = {**BLOCKS[0], "block_structure": "128x128"}
+    assert read_quantization(compressed(older, BLOCKS[1]), None) == Quantization(True, ignored=("lm_head",))
 
 
 def test_which_linears() -> None:
