@@ -69,14 +69,16 @@ def server_config(**changes: Any) -> ServerConfig:
     return replace(server_config_from_args(parse_args([])), disable_uvicorn_access_log=True, **changes)
 
 
-def scripted(*scripts: Script | str, max_model_len: int = 4096, **changes: Any) -> ScriptedServing:
+def scripted(
+    *scripts: Script | str, max_model_len: int = 4096, tool_call_parser: str = "auto", **changes: Any
+) -> ScriptedServing:
     """A context whose engine plays these scripts, one byte a token unless a script says otherwise."""
     tokenizer = byte_tokenizer(ScriptedTokenizer)
     encoder = JinjaChatEncoder({"default": TEMPLATE}, {}, "test template")
     return ScriptedServing(
         [script if isinstance(script, Script) else Script(text=script) for script in scripts or ("ok",)],
         tokenizer,
-        ChatModel(encoder, probe_chat_encoder(encoder)),
+        ChatModel(encoder, probe_chat_encoder(encoder, tool_call_parser)),
         server_config(**changes),
         model_path=Path("."),
         folder=Path("."),

@@ -180,6 +180,9 @@ def probe_chat_encoder(
     spec, format_line = _format(forced, rendered, encoder)
     if spec is not None and spec.ids == "wire":
         needs = replace(needs, call_ids="functions")
+    if spec is not None:
+        passes = any(part.invalid_body == "pass" for part in (*spec.grammars, spec.channels) if part is not None)
+        needs = replace(needs, any_arguments=passes)
     detection = _dialect(encoder, needs, rendered)
     dialect = detection.dialect if detection else None
     switch, switch_line = _switch(encoder, needs, dialect)

@@ -39,7 +39,8 @@ class TemplateNeeds:
     what stands for the missing content of a turn that only calls tools. has_developer, has_system: roles it renders.
     late_system: system messages are rendered anywhere, several ones included; else they are merged at the front.
     call_ids: any; or short, nine alphanumeric characters; or functions, `functions.NAME:INDEX` counted over the
-    conversation. apart: reasoning and content of a calling turn go into two messages.
+    conversation. apart: reasoning and content of a calling turn go into two messages. any_arguments: the format lets a
+    model write arguments that are no JSON object, so they come back in a conversation.
     """
 
     content_parts: bool = False
@@ -50,6 +51,7 @@ class TemplateNeeds:
     late_system: bool = True
     call_ids: Literal["any", "short", "functions"] = "any"
     apart: bool = False
+    any_arguments: bool = False
 
 
 def convert_messages(messages: Sequence[Mapping[str, Any]], needs: TemplateNeeds | None = None) -> list[Message]:
@@ -147,26 +149,36 @@ def _call(call: Mapping[str, Any], at: str, needs: TemplateNeeds, ids: _CallIds)
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise MessageError(f"{at}.function.name must be a string", f"{at}.function")
     name = function["name"]
-    arguments = _arguments(function.get("arguments"), f"{at}.function.arguments")
+    arguments = _arguments(function.get("arguments"), f"{at}.function.arguments", needs.any_arguments)
     shape = {"name": name, "arguments": _as_text(*arguments) if needs.string_arguments else arguments[0]}
     return {"id": ids.called(call.get("id"), name), "type": "function", "function": shape}
 
 
-def _arguments(value: Any, at: str) -> tuple[dict[str, Any], str | None]:
-    """Arguments as a mapping, with the text they were sent as. Raises MessageError for what is no JSON object."""
+def _arguments(value: Any, at: str, takes_any: bool) -> tuple[dict[str, Any], str | None]:
+    """Arguments as a mapping, with the text they were sent as. Raises MessageError for what is no JSON object.
+
+    takes_any: such text becomes the mapping's only value, `raw`, as /v1/messages shows it.
+    """
     if value is None or value == "":
         return {}, None
     if isinstance(value, Mapping):
         return dict(value), None
+    problem = check_arguments(value)
+    if problem is None:
+        parsed: dict[str, Any] | None = json.loads(value)
+        return (parsed, value) if parsed is not None else ({}, None)
+    if takes_any and isinstance(value, str):
+        return {"raw": value}, value
+    raise MessageError(f"{at} {problem}", at)
+
+
+def check_arguments(text: Any) -> str | None:
+    """What is wrong with a call's arguments as text, which should be the JSON of an object, or null; None: nothing."""
     try:
-        parsed = json.loads(value) if isinstance(value, str) else value
-    except ValueError as error:
-        raise MessageError(f"{at} is not valid JSON: {error}", at) from error
-    if parsed is None:
-        return {}, None
-    if not isinstance(parsed, dict):
-        raise MessageError(f"{at} must be a JSON object", at)
-    return parsed, value
+        parsed = json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError) as error:
+        return f"is not valid JSON: {error}"
+    return None if parsed is None or (isinstance(parsed, dict) and isinstance(text, str)) else "must be a JSON object"
 
 
 def _as_text(arguments: dict[str, Any], sent: str | None) -> str:

@@ -150,7 +150,9 @@ async def create_response(
 ) -> Response | FrameStream:
     """The handler."""
     serving.check_model(request.model)
-    prompt = await build_prompt(serving, partial(responses_conversation, request), call.state.body_size)
+    needs = serving.chat_model().profile.needs
+    convert = partial(responses_conversation, request, needs.any_arguments)
+    prompt = await build_prompt(serving, convert, call.state.body_size)
     answer = ResponseAnswer(serving, request, prompt)
     if request.stream:
         return FrameStream(_stream(serving, answer), KEEP_ALIVE, answer.failed)

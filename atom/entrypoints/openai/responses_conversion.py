@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from atom_spec import responses as spec
 
 from atom.entrypoints.openai.conversation import Conversation, EnforcedCall, EnforcedJson, function_tool
 from atom.entrypoints.openai.errors import bad_request, unsupported
+from atom.entrypoints.openai.messages_conversion import check_arguments
 
 Part = spec.InputText | spec.PastOutputText | spec.PastRefusal | spec.InputImage | spec.InputFile
 
 
-def responses_conversation(request: spec.ResponsesRequest) -> Conversation:
-    """The conversation that the request asks to answer. Raises ApiError 400."""
+def responses_conversation(request: spec.ResponsesRequest, any_arguments: bool = False) -> Conversation:
+    """The conversation that the request asks to answer. any_arguments: as TemplateNeeds. Raises ApiError 400."""
     messages: list[dict[str, Any]] = []
     if request.instructions:
         messages.append({"role": "system", "content": request.instructions})
@@ -27,7 +27,7 @@ def responses_conversation(request: spec.ResponsesRequest) -> Conversation:
         messages.append({"role": "user", "content": request.input})
     else:
         for place, item in enumerate(request.input):
-            _add(messages, item, f"input[{place}]")
+            _add(messages, item, f"input[{place}]", any_arguments)
     tools = function_tools(request)
     choice = request.tool_choice
     return Conversation(
@@ -46,7 +46,7 @@ def function_tools(request: spec.ResponsesRequest) -> list[spec.FunctionTool]:
     return [tool for tool in request.tools or () if isinstance(tool, spec.FunctionTool)]
 
 
-def _add(messages: list[dict[str, Any]], item: Any, at: str) -> None:
+def _add(messages: list[dict[str, Any]], item: Any, at: str, any_arguments: bool) -> None:
     """One item's part of the conversation."""
     if isinstance(item, spec.ItemReference):
         raise unsupported(at, "this server keeps no items; send the item itself")
@@ -59,24 +59,16 @@ def _add(messages: list[dict[str, Any]], item: Any, at: str) -> None:
             turn = _assistant_turn(messages)
             turn["reasoning_content"] = turn.get("reasoning_content", "") + thought
     elif isinstance(item, spec.PastFunctionCall):
-        function = {"name": item.name, "arguments": _checked(item.arguments, f"{at}.arguments")}
+        problem = None if any_arguments else check_arguments(item.arguments or "{}")
+        if problem is not None:
+            raise bad_request(f"{at}.arguments {problem}", f"{at}.arguments")
+        function = {"name": item.name, "arguments": item.arguments}
         call = {"id": item.call_id, "type": "function", "function": function}
         _assistant_turn(messages).setdefault("tool_calls", []).append(call)
     elif item.role == "assistant":
         _assistant_turn(messages)["content"] += _text(item.content, f"{at}.content")
     else:
         messages.append({"role": item.role, "content": _text(item.content, f"{at}.content")})
-
-
-def _checked(arguments: str, at: str) -> str:
-    """A call's arguments, as they were written. Raises ApiError 400 unless they are an object, or nothing."""
-    try:
-        value = msgspec.json.decode(arguments or "{}")
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise bad_request(f"{at} is not valid JSON: {error}", at) from None
-    if not isinstance(value, dict):
-        raise bad_request(f"{at} must be a JSON object", at)
-    return arguments
 
 
 def _assistant_turn(messages: list[dict[str, Any]]) -> dict[str, Any]:

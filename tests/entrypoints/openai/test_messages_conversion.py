@@ -76,6 +76,16 @@ def test_arguments_that_are_no_object_are_refused(arguments: Any) -> None:
     assert caught.value.param == "messages[1].tool_calls[1].function.arguments"
 
 
+@pytest.mark.parametrize("arguments", ["{", "[1]", "3"])
+def test_arguments_that_a_format_passes_on_come_back(arguments: str) -> None:
+    for as_text, shown in ((False, {"raw": arguments}), (True, arguments)):
+        needs = TemplateNeeds(string_arguments=as_text, any_arguments=True)
+        [turn] = convert_messages([calling(call(arguments))], needs)
+        assert turn["tool_calls"][0]["function"]["arguments"] == shown
+    with pytest.raises(MessageError):
+        convert_messages([calling(call(3))], TemplateNeeds(any_arguments=True))
+
+
 @pytest.mark.parametrize("content", [None, "", "absent", []])
 @pytest.mark.parametrize(("style", "shown"), [("empty", ""), ("null", None), ("absent", "absent")])
 def test_a_turn_without_content(content: Any, style: Any, shown: Any) -> None:
