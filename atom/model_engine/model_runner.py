@@ -284,8 +284,7 @@ class ModelRunner:
 
     def _mask(self, logits: torch.Tensor, masked: MaskedRows) -> torch.Tensor:
         """Make impossible, in place, what the rows' grammars do not allow."""
-        rows = torch.from_numpy(masked.rows).to(self.device)
-        masks = torch.from_numpy(masked.masks).to(self.device, non_blocking=True)
+        rows, masks = upload(masked.rows, self.device), upload(masked.masks, self.device)
         return self.kernels["mask_logits"](logits, rows, masks)
 
     def _count(self, slots: np.ndarray, tokens: torch.Tensor) -> None:

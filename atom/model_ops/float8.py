@@ -48,7 +48,9 @@ def quantize(x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.T
 
     The largest value of the last axis becomes the largest of the type.
     """
-    scales = x.abs().amax(-1, keepdim=True).float().clamp_min(SMALLEST_AMAX) / torch.finfo(dtype).max
+    largest = x.abs().amax(-1, keepdim=True).float().clamp_min(SMALLEST_AMAX)
+    # By a tensor: on a GPU torch divides by a number as it multiplies by its reciprocal, a last bit off now and then.
+    scales = largest / torch.full_like(largest, torch.finfo(dtype).max)
     return to_float8(x.float() / scales, dtype), scales
 
 
