@@ -9,23 +9,30 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+# How an answer ends by itself; otherwise its last call may have been cut off.
+_ENDS = ("stop", "tool_calls")
+
 
 @dataclass(slots=True)
 class Call:
-    """A tool call. `arguments`: JSON text, whole once the answer is."""
+    """A tool call. `arguments`: text, whole once the answer is; JSON unless the model's format lets other text pass."""
 
     id: str = ""
     name: str = ""
     arguments: str = ""
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the arguments are JSON."""
+    def is_json(self) -> bool:
+        """Whether the arguments are JSON, and so not cut off."""
         try:
             json.loads(self.arguments)
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         return True
+
+    def value(self) -> Any:
+        """What the arguments say; their text where they are no JSON, an empty object where there are none."""
+        return json.loads(self.arguments) if self.is_json else self.arguments or {}
 
 
 @dataclass(slots=True)
@@ -42,7 +49,7 @@ class Answer:
         """Take one chunk in; of several choices the first."""
         self.usage = chunk.get("usage") or self.usage
         for choice in chunk.get("choices") or ():
-            if choice.get("index", 0) != 0:
+            if choice.get("index"):
                 continue
             delta = choice.get("delta") or {}
             self.thought += delta.get("reasoning_content") or delta.get("reasoning") or ""
@@ -52,7 +59,8 @@ class Answer:
             self.finish = choice.get("finish_reason") or self.finish
 
     def _grow_call(self, piece: dict[str, Any]) -> None:
-        call = self.calls.setdefault(piece.get("index", len(self.calls)), Call())
+        index = piece.get("index")
+        call = self.calls.setdefault(len(self.calls) if index is None else index, Call())
         function = piece.get("function") or {}
         call.id = call.id or piece.get("id") or ""
         call.name = call.name or function.get("name") or ""
@@ -60,7 +68,7 @@ class Answer:
 
     def whole_calls(self) -> list[Call]:
         """The calls that were not cut off, in order."""
-        return [call for _, call in sorted(self.calls.items()) if call.is_whole]
+        return [call for _, call in sorted(self.calls.items()) if self.finish in _ENDS or call.is_json]
 
     def message(self) -> dict[str, Any] | None:
         """The answer as a message of the conversation, without calls that were cut off; None when nothing is left."""

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator
-from http.client import HTTPException, HTTPResponse
-from typing import Any
+from contextlib import suppress
+from http.client import HTTPException, HTTPMessage, HTTPResponse
+from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+from atom.chat.chunks import read_chunk
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -35,6 +38,15 @@ def api_base(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{path or '/v1'}"
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """A key and a conversation go to the server that was named, and to no other that it names."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        return None
+
+
 class ChatClient:
     """One server. `base`: as api_base gives it."""
 
@@ -45,14 +57,16 @@ class ChatClient:
             self._headers["Authorization"] = f"Bearer {api_key}"
         # A proxy of the environment is for the world outside.
         is_local = urlsplit(base).hostname in LOOPBACK
-        self._opener = build_opener(ProxyHandler({})) if is_local else build_opener()
+        self._opener = build_opener(_NoRedirects, *([ProxyHandler({})] if is_local else []))
 
     def models(self) -> list[str]:
         """The names under which models are served. Raises ChatError."""
         with self._send("/models") as response:
             try:
                 return [str(model["id"]) for model in json.load(response)["data"]]
-            except (ValueError, TypeError, KeyError):
+            except (OSError, HTTPException) as error:
+                raise _broken(error) from error
+            except (ValueError, TypeError, KeyError, RecursionError):
                 raise ChatError(f"{self._base}/models is no list of models; is --base-url right?") from None
 
     def stream(self, request: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
@@ -62,7 +76,7 @@ class ChatClient:
             try:
                 yield from _chunks(response)
             except (OSError, HTTPException) as error:
-                raise ChatError(f"The connection broke: {error or type(error).__name__}.") from error
+                raise _broken(error) from error
 
     def _send(self, path: str, body: dict[str, Any] | None = None) -> HTTPResponse:
         data = None if body is None else json.dumps(body).encode()
@@ -72,7 +86,7 @@ class ChatClient:
         except HTTPError as error:
             with error:
                 raise self._refusal(error) from None
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, UnicodeError) as error:  # UnicodeError: a host that can not be one
             reason = error.reason if isinstance(error, URLError) else error
             text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
             raise ChatError(
@@ -81,7 +95,10 @@ class ChatClient:
         return response
 
     def _refusal(self, error: HTTPError) -> ChatError:
-        message = _error_text(error.read())
+        body = b""
+        with suppress(OSError, HTTPException):
+            body = error.read()
+        message = _error_text(body)
         if error.code == 401:
             said = f" It says: {message}" if message else ""
             return ChatError(f"The server wants a valid key: --api-key, or OPENAI_API_KEY.{said}", 401)
@@ -100,13 +117,17 @@ def _chunks(response: HTTPResponse) -> Iterator[dict[str, Any]]:
         if data == b"[DONE]":
             return
         try:
-            chunk = json.loads(data)
-        except ValueError:
-            raise ChatError("The server sent something that is no chunk of an answer.") from None
-        if "error" in chunk:
+            chunk = read_chunk(data)
+        except ValueError as error:
+            raise ChatError(f"The server sent something that is {error}.") from None
+        if chunk.get("error"):
             raise ChatError(_error_text(data) or "The answer failed.", response.status)
         yield chunk
     raise ChatError("The stream ended before the answer did.")
+
+
+def _broken(error: Exception) -> ChatError:
+    return ChatError(f"The connection broke: {error or type(error).__name__}.")
 
 
 def _error_text(body: bytes) -> str | None:
@@ -114,5 +135,5 @@ def _error_text(body: bytes) -> str | None:
     try:
         error = json.loads(body)["error"]
         return str(error["message"] if isinstance(error, dict) else error)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None

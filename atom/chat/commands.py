@@ -78,12 +78,14 @@ def _save(argument: str, session: Session) -> str:
         raise CommandError("/save takes the name of a file")
     text = json.dumps(session.request(), indent=2, ensure_ascii=False) + "\n"
     try:
-        with Path(argument).expanduser().open("x", encoding="utf-8") as file:
+        with Path(argument).expanduser().open("x", encoding="utf-8", errors="replace") as file:
             file.write(text)
     except FileExistsError:
         raise CommandError(f"{argument} exists already; choose another name") from None
     except OSError as error:
         raise CommandError(f"{argument}: {error.strerror}") from None
+    except (RuntimeError, ValueError) as error:  # ~NOBODY, a null byte
+        raise CommandError(f"{argument}: {error}") from None
     return f"saved to {argument}"
 
 

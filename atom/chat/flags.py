@@ -44,10 +44,18 @@ def positive(text: str) -> int:
     return value
 
 
+def api_key(text: str) -> str:
+    """A key as a header can carry it. The message does not repeat it."""
+    key = text.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError("a key is of printable ASCII characters")
+    return key
+
+
 FLAGS: tuple[Flag, ...] = (
     Flag("base-url", api_base, "URL", "Address of the server; a path such as /v1 is kept.", DEFAULT_URL),
     Flag("model", str, "NAME", "Model to ask for; without it, the first one that the server lists."),
-    Flag("api-key", str, "KEY", f"Key of the server; without it, the value of {KEY_VARIABLE}."),
+    Flag("api-key", api_key, "KEY", f"Key of the server; without it, the value of {KEY_VARIABLE}."),
     Flag("system", str, "TEXT", "System prompt."),
     Flag("tools", load_tools, "FILE", "JSON file with a list of tools, as requests have it."),
     Flag("temperature", temperature, "NUMBER", "Sampling temperature; without it, the server's default."),
@@ -73,7 +81,11 @@ def parse_flags(argv: Sequence[str] | None) -> argparse.Namespace:
         help="Whether the model thinks first; without it, the model's default.",
     )
     options = parser.parse_args(argv)
-    options.api_key = options.api_key or os.environ.get(KEY_VARIABLE) or None
+    if not options.api_key:
+        try:
+            options.api_key = api_key(os.environ.get(KEY_VARIABLE, "")) or None
+        except ValueError as error:
+            parser.error(f"{KEY_VARIABLE}: {error}")
     return options
 
 

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if is_terminal:
             _converse(session, printer, options.base_url)
         else:
-            _answer_pipe(session, sys.stdin.read())
+            _answer_pipe(session)
     except ChatError as error:
         printer.error(str(error))
         sys.exit(1)
@@ -72,11 +72,17 @@ def _choose_model(client: ChatClient, settings: Settings) -> None:
         raise ChatError(f"The model {settings.model!r} is not served here. Served: {', '.join(names)}.", 404)
 
 
-def _answer_pipe(session: Session, text: str) -> None:
+def _answer_pipe(session: Session) -> None:
     """One question, one answer. Calls are printed; nobody is there to answer them."""
+    try:
+        text = sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise ChatError(f"standard input is no text in {error.encoding}") from None
     if not text.strip():
         raise ChatError("nothing was asked: standard input is empty")
     session.ask(text.removesuffix("\n"))
+    if session.was_interrupted:
+        raise KeyboardInterrupt
 
 
 def _converse(session: Session, printer: Printer, url: str) -> None:

@@ -140,7 +140,7 @@ class PlainPrinter:
         if answer.text and not answer.text.endswith("\n"):
             _emit(self._out, "\n")
         for call in answer.whole_calls():
-            line = {"name": call.name, "arguments": json.loads(call.arguments)}
+            line = {"name": call.name, "arguments": call.value()}
             _emit(self._out, json.dumps(line, ensure_ascii=False) + "\n")
         if note or answer.finish == "length":
             self.note(note or figures(answer))

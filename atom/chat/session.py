@@ -44,6 +44,7 @@ class Session:
         self._server = server
         self._printer = printer
         self._messages: list[dict[str, Any]] = []
+        self.was_interrupted = False  # the last answer
 
     def clear(self) -> None:
         """Forget what was said."""
@@ -84,13 +85,14 @@ class Session:
 
     def _run(self, added: list[dict[str, Any]]) -> list[Call]:
         answer, note = Answer(), ""
+        self.was_interrupted = False
         try:
             with closing(self._server.stream(self.request(added))) as chunks:
                 for chunk in chunks:
                     answer.apply(chunk)
                     self._printer.update(answer)
         except KeyboardInterrupt:
-            note = "interrupted"
+            note, self.was_interrupted = "interrupted", True
         except Exception:
             if answer.thought or answer.text or answer.calls:
                 self._printer.finish(answer, "not part of the conversation")

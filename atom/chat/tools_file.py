@@ -15,6 +15,8 @@ def load_tools(path: str) -> list[dict[str, Any]]:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError as error:
         raise ValueError(f"{path} is no JSON: {error}") from None
+    except RuntimeError as error:  # ~NOBODY, or nested beyond reason
+        raise ValueError(f"{path}: {error}") from None
     if not isinstance(tools, list):
         raise ValueError(f'{path} must hold a JSON list of tools: [{{"type": "function", "function": {{...}}}}]')
     for place, tool in enumerate(tools, start=1):

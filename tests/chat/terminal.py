@@ -35,7 +35,7 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._fd, text.encode())
 
-    def wait_for(self, text: str, timeout: float = 20.0) -> str:
+    def wait_for(self, text: str, timeout: float = 60.0) -> str:
         """Read until `text` appears behind what was waited for before; returns what came up to its end."""
         deadline = time.monotonic() + timeout
         while text not in self.text[self._seen :]:
@@ -45,7 +45,7 @@ class Terminal:
         start, self._seen = self._seen, self.text.index(text, self._seen) + len(text)
         return self.text[start : self._seen]
 
-    def end(self, timeout: float = 20.0) -> int:
+    def end(self, timeout: float = 60.0) -> int:
         """Read to the end; the exit code."""
         deadline = time.monotonic() + timeout
         while self.process.poll() is None:

@@ -86,6 +86,29 @@ def test_a_call_that_was_cut_off_is_not_part_of_the_conversation() -> None:
     assert answer.whole_calls() == [] and answer.message() is None
 
 
+def test_a_call_is_whole_when_the_answer_ended_whatever_its_arguments_are() -> None:
+    """Some formats let text pass that is no JSON; some servers send nothing for a call without arguments."""
+    pieces = [call_piece(0, "city: Oslo", "f"), call_piece(1, '{"a": 1}', "g"), call_piece(2, "", "h")]
+    asked = [chunk(tool_calls=[piece]) for piece in pieces]
+    session, server, out = session_of([*asked, chunk("tool_calls")], HELLO)
+    calls = session.ask("hi")
+    assert [call.name for call in calls] == ["f", "g", "h"]
+    values = [json.loads(line)["arguments"] for line in out.getvalue().splitlines()]
+    assert values == ["city: Oslo", {"a": 1}, {}]
+    session.give_results(calls, ["1", "2", "3"])
+    assert [message["role"] for message in server.requests[1]["messages"]] == ["user", "assistant"] + ["tool"] * 3
+    session, _, _ = session_of([*asked, chunk("length")])
+    assert [call.name for call in session.ask("hi")] == ["g"]
+
+
+def test_indexes_may_be_null_or_absent() -> None:
+    answer = Answer()
+    for name, index in (("f", {"index": None}), ("g", {})):
+        piece = {**index, "function": {"name": name, "arguments": "{}"}}
+        answer.apply({"choices": [{**index, "delta": {"tool_calls": [piece]}}]})
+    assert [call.name for call in answer.whole_calls()] == ["f", "g"]
+
+
 def test_a_turn_is_kept_and_goes_into_the_next_request() -> None:
     session, server, out = session_of(HELLO, HELLO, system="Be brief.", temperature=0.5, thinking=False)
     assert session.ask("hi") == [] and out.getvalue() == "Hello.\n"
@@ -184,7 +207,8 @@ def test_commands(tmp_path: Path) -> None:
     request = json.loads(saved.read_text())
     assert [message["role"] for message in request["messages"]] == ["system", "user", "assistant"]
     assert request["tools"] == [TOOL] and request["chat_template_kwargs"] == {"enable_thinking": True}
-    for command in (f"/save {saved}", "/save", "/nonsense", "/thinking maybe", f"/tools {tmp_path / 'absent'}"):
+    wrong = ["/save", "/nonsense", "/thinking maybe", "/save ~nobody-here/x", "/tools ~nobody-here/x", "/save a\0b"]
+    for command in (*wrong, f"/save {saved}", f"/tools {tmp_path / 'absent'}"):
         with pytest.raises(CommandError):
             run_command(command, session)
     run_command("/clear", session)
@@ -199,6 +223,7 @@ def test_commands(tmp_path: Path) -> None:
     [
         ("{}", "list of tools"),
         ("[", "no JSON"),
+        ("[" * 100_000, "recursion"),
         ('[{"name": "f"}]', "tool 1"),
         ('[{"function": {"name": 1}}]', "tool 1"),
     ],
@@ -238,9 +263,23 @@ def test_flags(monkeypatch: pytest.MonkeyPatch) -> None:
         ["--temperature", "nan"],
         ["--max-tokens", "0"],
         ["--tools", "/"],
+        ["--api-key", "two\nlines"],
+        ["--api-key", "schlüssel"],
     ],
 )
 def test_flags_that_can_not_be(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         parse_flags(argv)
-    assert stopped.value.code == 2 and argv[0] in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2 and argv[0] in said
+    assert argv[0] != "--api-key" or argv[1] not in said
+
+
+def test_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "from-a-file\n")
+    assert parse_flags([]).api_key == "from-a-file"
+    monkeypatch.setenv("OPENAI_API_KEY", "schlüssel")
+    with pytest.raises(SystemExit):
+        parse_flags([])
+    said = capsys.readouterr().err
+    assert "OPENAI_API_KEY" in said and "schlüssel" not in said

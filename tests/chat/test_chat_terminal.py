@@ -12,7 +12,7 @@ from tests.chat.test_chat_pipe import CALL
 from tests.entrypoints.live import LiveServer, running, scripted
 
 PASTE = "\x1b[200~{}\x1b[201~"
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def wait_until_idle(live: LiveServer) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
     from selenium.webdriver.remote.webelement import WebElement
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 WEATHER = "What is the weather in Paris?"
 
 
