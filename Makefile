@@ -18,7 +18,7 @@ ARGS ?=
 PART ?= all
 TESTS ?= tests
 
-.PHONY: help setup generate check-generated fix lint type layers aiter-contract shape test test-gpu conformance bench bench-gpu serve check clean builtin-model eval
+.PHONY: help setup generate check-generated fix lint type layers aiter-contract shape test test-gpu soak-gpu conformance bench bench-gpu serve check clean builtin-model eval
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -78,7 +78,10 @@ test: $(STAMP)  ## the test suite, on the CPU
 	$(PY) -m pytest -q -n 2 $(TESTS)
 
 test-gpu: $(STAMP)  ## the tests that need a GPU
-	$(PY) -m pytest -q -m gpu tests
+	$(PY) -m pytest -q -m 'gpu and not soak' tests
+
+soak-gpu: $(STAMP)  ## five minutes of mixed load on a GPU; ATOM_SOAK_SECONDS
+	$(PY) -m pytest -q -s -m soak tests/model_engine/test_soak.py
 
 conformance: $(STAMP)  ## every wire format at every chunking, and the HTTP contract against a live server
 	$(PY) -m conformance $(ARGS)
