@@ -47,9 +47,11 @@ def server(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
                     asked.read(sum(lengths))
                     heads.append(b"".join(lines))
                     connection.sendall(answer)
+            listening.close()  # and refuses what comes then
 
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         threading.Thread(target=serve, daemon=True).start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}", heads
+        yield url, heads
 
 
 def ask(monkeypatch: pytest.MonkeyPatch, *flags: str, stdin: bytes = b"hi\n") -> int:
