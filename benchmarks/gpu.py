@@ -1,105 +1,135 @@
-"""The engine on one GPU: time a decoded token and of a prefill, dummy weights, with the floors of the same run.
+"""The engine and its kernels on one GPU, dummy weights, with the floors of the same run.
 
-Rows: for Qwen3-0.6B and Qwen3-8B shapes in bfloat16, 1024 tokens in and 128 out, greedy, the milliseconds a token at
-each batch size, and beside it the floor: all products of a step in one graph, and the bytes of the KV cache at the
-measured read bandwidth. Prefill cells are host time from the request to its first token. `ATOM_BENCH_MODELS` and
-`ATOM_BENCH_BATCHES`, lists with commas, choose a part. `ATOM_BENCH_PROFILE=1` prints the kernels of a decode step.
+Cells have names, such as `0.6B B=1`, `8B prefill 1x8192`, `8B start`, `8B profile B=256`, `kernel sample`:
+ATOM_BENCH_CELLS is a list of them with commas, in which * stands for anything (`8B B=*`, `kernel *`); all by default.
+ATOM_BENCH_SECONDS (540) ends a run: a cell that would not be done by then is left out, and listed.
+
+Decode cells: Qwen3 shapes, 1024 tokens in and 128 out, greedy, milliseconds a token; the floor is all products of a
+step in one graph, and the bytes of the KV cache at the measured bandwidth. A prefill's floor: its products, and the
+operations of attention at the rate of a large product.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import gc
-import json
 import os
-import statistics
 import sys
-import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 
-from atom.config import Config
-from atom.model_engine.engine_core import EngineCore
-from atom.model_engine.messages import EngineRequest
-from atom.sampling_params import SamplingParams
+from benchmarks.gpu_engine import decode_kernels, decode_seconds, engine, prefill_seconds
+from benchmarks.gpu_shapes import ANSWER, BATCHES, PREFILLS, PROMPT, SHAPES, Shape
+from benchmarks.gpu_timing import ProductFloors, product_rate, read_bandwidth
 
-PROMPT, ANSWER = 1024, 128
-_BATCHES = (1, 8, 32, 128, 256)
-_PREFILLS = ((1, 8192), (8, 2048), (1, 1024), (1, 128))
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A Qwen3 model; the bars are milliseconds. quantization: fp8 for 8-bit weights in all products but the head's."""
-
-    hidden: int
-    layers: int
-    heads: int
-    intermediate: int
-    tied: bool
-    decode_bars: dict[int, float]
-    prefill_bars: dict[tuple[int, int], float]
-    kv_heads: int = 8
-    head_dim: int = 128
-    vocab: int = 151936
-    quantization: str | None = None
-
-    def config(self) -> dict[str, Any]:
-        """config.json."""
-        return {
-            "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": self.hidden,
-            "num_hidden_layers": self.layers, "num_attention_heads": self.heads, "num_key_value_heads": self.kv_heads,
-            "head_dim": self.head_dim, "intermediate_size": self.intermediate, "vocab_size": self.vocab,
-            "tie_word_embeddings": self.tied, "max_position_embeddings": 40960, "rms_norm_eps": 1e-6,
-            "rope_theta": 1e6, "hidden_act": "silu", "attention_bias": False, "torch_dtype": "bfloat16",
-            "eos_token_id": 151645,
-        }  # fmt: skip
-
-    def weights(self) -> list[tuple[int, int]]:
-        """[outputs, inputs] of every product of a step."""
-        width = self.heads * self.head_dim
-        qkv = width + 2 * self.kv_heads * self.head_dim
-        layer = [(qkv, self.hidden), (self.hidden, width), (2 * self.intermediate, self.hidden)]
-        return [*[*layer, (self.hidden, self.intermediate)] * self.layers, (self.vocab, self.hidden)]
-
-    def kv_bytes(self, tokens: int) -> int:
-        """Bytes that so many tokens hold in the cache."""
-        return tokens * 2 * self.kv_heads * self.head_dim * 2 * self.layers
+_DEFAULT_SECONDS = 540.0
+# For the estimates of a cell's time, low on purpose: operations a second of a prefill, seconds of a start.
+_SLOW_RATE, _START = 3e14, 14.0
+_PROFILED_ANSWER = 64
 
 
-SHAPES = {
-    "0.6B": Shape(
-        1024, 28, 16, 3072, True, {1: 1.6, 8: 1.8, 32: 2.9, 128: 5.4, 256: 9.5},
-        {(1, 8192): 35.0, (8, 2048): 44.0, (1, 128): 6.0},
-    ),
-    "8B": Shape(
-        4096, 36, 32, 12288, False, {1: 5.0, 8: 5.3, 32: 6.3, 128: 10.7, 256: 18.0},
-        {(1, 8192): 215.0, (8, 2048): 380.0},
-    ),
-}  # fmt: skip
-SHAPES["8B fp8 weights"] = replace(
-    SHAPES["8B"], quantization="fp8", decode_bars={1: 3.6, 8: 3.9, 32: 5.4, 128: 9.2, 256: 15.8}, prefill_bars={}
-)
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One measurement. kind: start, prefill, decode, profile or kernel; model: of SHAPES, empty for a kernel."""
+
+    name: str
+    kind: str
+    model: str = ""
+    count: int = 0
+    length: int = PROMPT
+
+    def seconds(self) -> float:
+        """What it takes, a model's start apart."""
+        if self.kind == "kernel":
+            return 12.0
+        if self.kind == "start":
+            return 0.0
+        shape = SHAPES[self.model]
+        weights = sum(n * k for n, k in shape.weights())
+        operations = 2 * weights * self.count * self.length
+        if self.kind == "prefill":
+            return 1 + 4 * operations / _SLOW_RATE
+        return 2 + 2 * operations / _SLOW_RATE + 0.2 * shape.decode_bars.get(self.count, 20.0)
+
+
+def all_cells() -> list[Cell]:
+    """In the order in which they run: models one after the other, then kernels."""
+    found = []
+    for model, shape in SHAPES.items():
+        found.append(Cell(f"{model} start", "start", model))
+        found += [Cell(f"{model} prefill {n}x{length}", "prefill", model, n, length) for n, length in PREFILLS]
+        found += [Cell(f"{model} B={batch}", "decode", model, batch) for batch in BATCHES]
+        found += [Cell(f"{model} profile B={batch}", "profile", model, batch) for batch in shape.profiled]
+    kernels = ("sample", "mask_logits", "fp8 quantise", "fp8 product", "decode splits")
+    return [*found, *(Cell(f"kernel {name}", "kernel") for name in kernels)]
+
+
+def choose(patterns: Sequence[str]) -> list[Cell]:
+    """The cells that any pattern matches, in their order. ValueError for a pattern that matches none."""
+    cells = all_cells()
+    for pattern in patterns:
+        if not any(fnmatch.fnmatchcase(cell.name, pattern) for cell in cells):
+            names = ", ".join(cell.name for cell in cells)
+            raise ValueError(f"ATOM_BENCH_CELLS: {pattern!r} is no cell; there are {names}")
+    return [cell for cell in cells if any(fnmatch.fnmatchcase(cell.name, pattern) for pattern in patterns)]
 
 
 def run() -> list[dict[str, Any]]:
     """Every row; ValueError without a GPU."""
+    cells = choose([part.strip() for part in os.environ.get("ATOM_BENCH_CELLS", "*").split(",")])
     if not torch.cuda.is_available():
         raise ValueError("this benchmark needs a GPU")
-    bandwidth = read_bandwidth()
-    rows = [row("memory, read", bandwidth / 1e9, "GB/s"), row("bf16 product, 8192^3", product_rate() / 1e12, "TFLOP/s")]
+    deadline = time.monotonic() + float(os.environ.get("ATOM_BENCH_SECONDS", _DEFAULT_SECONDS))
+    machine = Machine.measured(torch.device("cuda"))
+    rows = machine.rows()
     report(rows)
-    names = os.environ.get("ATOM_BENCH_MODELS", ",".join(SHAPES)).split(",")
-    batches = [int(n) for n in os.environ.get("ATOM_BENCH_BATCHES", ",".join(map(str, _BATCHES))).split(",")]
-    for name in names:
-        rows += measure(name, SHAPES[name], batches, bandwidth)
+    for model in dict.fromkeys(cell.model for cell in cells if cell.model):
+        of_model = [cell for cell in cells if cell.model == model]
+        rows += tried(model, lambda model=model, of=of_model: measure_model(SHAPES[model], of, machine, deadline))
+    for cell in cells:
+        if cell.kind == "kernel":
+            rows += tried(cell.name, lambda cell=cell: measure_kernel(cell, machine, deadline))
     return rows
+
+
+def tried(name: str, measure: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The rows of `measure`. What fails has a row that says so, and its stack on stderr: a GPU's time is dear."""
+    try:
+        rows = measure()
+    except Exception:
+        traceback.print_exc()
+        rows = report([row(f"{name}: FAILED", float("nan"), "")])
+    # A model and its cache take nearly all memory; only now does nothing refer to them.
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the device does at best, in this run: bytes and operations a second."""
+
+    device: torch.device
+    bandwidth: float
+    rate: float
+
+    @classmethod
+    def measured(cls, device: torch.device) -> Machine:
+        """A second's work."""
+        return cls(device, read_bandwidth(device), product_rate(device))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """As rows of the table."""
+        return [
+            row("memory, read", self.bandwidth / 1e9, "GB/s"),
+            row("bf16 product, 8192^3", self.rate / 1e12, "TFLOP/s"),
+        ]
 
 
 def row(name: str, value: float, unit: str, bar: float | None = None) -> dict[str, Any]:
@@ -107,167 +137,76 @@ def row(name: str, value: float, unit: str, bar: float | None = None) -> dict[st
     return {"name": name, "value": value, "unit": unit, **({} if bar is None else {"bar": f"<= {bar:g}"})}
 
 
-def report(rows: list[dict[str, Any]]) -> None:
-    """Rows as they come, so that a run that is cut short has shown something."""
+def report(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Show rows as they come, so that a run that is cut short has shown something; returns them."""
     for one in rows:
-        print(f"  {one['name']:44} {one['value']:9.3f} {one['unit']} {one.get('bar', '')}", file=sys.stderr, flush=True)
-
-
-def measure(name: str, shape: Shape, batches: list[int], bandwidth: float) -> list[dict[str, Any]]:
-    """All cells of one model."""
-    floors = product_floors(shape, batches)
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "config.json").write_text(json.dumps(shape.config()))
-        started = time.monotonic()
-        core = EngineCore.create(
-            Config.resolve(
-                folder, load_dummy="xavier", device="cuda", max_model_len=9216, max_num_seqs=max(batches),
-                max_num_batched_tokens=16384, enable_prefix_caching=False, enable_log_stats=False,
-                quantization=shape.quantization,
-            )
-        )  # fmt: skip
-        rows.append(row(f"{name}, start to ready", time.monotonic() - started, "s"))
-        report(rows)
-    try:
-        for count, length in _PREFILLS:
-            times = [prefill(core, shape, count, length) for _ in range(4)][1:]
-            bar = shape.prefill_bars.get((count, length))
-            rows.append(row(f"{name}, prefill {count}x{length}", 1e3 * statistics.median(times), "ms", bar))
-            report(rows[-1:])
-        for batch in batches:
-            decode(core, shape, batch, 8)
-            found = 1e3 * decode(core, shape, batch, ANSWER)
-            floor = floors[batch] + 1e3 * shape.kv_bytes(batch * (PROMPT + ANSWER // 2)) / bandwidth
-            rows.append(row(f"{name}, B={batch}, time a token", found, "ms", shape.decode_bars.get(batch)))
-            rows.append(row(f"{name}, B={batch}, floor", floor, "ms"))
-            report(rows[-2:])
-            if os.environ.get("ATOM_BENCH_PROFILE") and batch in (batches[0], batches[-1]):
-                profile(core, shape, batch)
-    finally:
-        core.shutdown()
-        del core
-        gc.collect()
-        torch.cuda.empty_cache()
+        print(f"  {one['name']:66} {one['value']:9.3f} {one['unit']} {one.get('bar', '')}", file=sys.stderr, flush=True)
     return rows
 
 
-def requests(shape: Shape, count: int, length: int, answer: int) -> list[EngineRequest]:
-    """Random prompts."""
-    ids = np.random.default_rng().integers(0, shape.vocab, (count, length))
-    sampling = SamplingParams(temperature=0.0, max_tokens=answer, ignore_eos=True)
-    return [EngineRequest(f"{time.monotonic_ns()}-{i}", prompt.tolist(), sampling) for i, prompt in enumerate(ids)]
+def left_out(cell: Cell, needed: float) -> list[dict[str, Any]]:
+    """In place of a cell for which there was no time."""
+    return report([row(f"{cell.name}: left out, it needs", needed, "s")])
 
 
-def prefill(core: EngineCore, shape: Shape, count: int, length: int) -> float:
-    """Seconds from the first request to the last one's only token."""
-    given = requests(shape, count, length, 1)
-    start = time.perf_counter()
-    for request in given:
-        core.add(request)
-    left = count
-    while left:
-        left -= sum(delta.finish_reason is not None for delta in core.step())
-    return time.perf_counter() - start
+def measure_model(
+    shape: Shape, cells: Sequence[Cell], machine: Machine, deadline: float, **settings: Any
+) -> list[dict[str, Any]]:
+    """Cells of one model, in one engine."""
+    needed = _START + min(cell.seconds() for cell in cells)
+    if time.monotonic() + needed > deadline:
+        return [one for cell in cells for one in left_out(cell, needed)]
+    rows = []
+    floors = measure_floors(shape, cells, machine)
+    started = time.monotonic()
+    batches = [cell.count for cell in cells if cell.kind in ("decode", "profile")]
+    with engine(shape, machine.device, max([16, *batches]), **settings) as core:
+        rows += report([row(f"{cells[0].model} start to ready", time.monotonic() - started, "s", shape.start_bar)])
+        for cell in cells:
+            if time.monotonic() + cell.seconds() > deadline:
+                rows += left_out(cell, cell.seconds())
+            elif cell.kind == "prefill":
+                found = prefill_seconds(core, shape, cell.count, cell.length)
+                bar = shape.prefill_bars.get((cell.count, cell.length))
+                rows += report([row(cell.name, 1e3 * found, "ms", bar), row(f"{cell.name}, floor", floors[cell], "ms")])
+            elif cell.kind == "decode":
+                decode_seconds(core, shape, cell.count, 8, cell.length)
+                found = decode_seconds(core, shape, cell.count, ANSWER, cell.length)
+                bar = shape.decode_bars.get(cell.count)
+                rows += report([row(cell.name, 1e3 * found, "ms", bar), row(f"{cell.name}, floor", floors[cell], "ms")])
+            elif cell.kind == "profile":
+                times = decode_kernels(core, shape, cell.count, _PROFILED_ANSWER, cell.length)
+                rows += report([row(f"{cell.name}, {name[:90]}", 1e6 * value, "us") for name, value in times.items()])
+    return rows
 
 
-def decode(core: EngineCore, shape: Shape, batch: int, answer: int) -> float:
-    """Seconds a token between the last sequence's first token and the first sequence's last."""
-    given = requests(shape, batch, PROMPT, answer)
-    for request in given:
-        core.add(request)
-    counts: dict[str, int] = {}
-    begin = begun = ended = 0.0
-    left = batch
-    while left:
-        deltas = core.step()
-        now = time.perf_counter()
-        for delta in deltas:
-            counts[delta.request_id] = counts.get(delta.request_id, 0) + len(delta.token_ids)
-            left -= delta.finish_reason is not None
-        if not begin and len(counts) == batch:
-            begin, begun = now, max(counts.values())
-        if not ended and begin and counts and max(counts.values()) == answer:
-            ended = now
-    return (ended - begin) / max(1, answer - begun)
-
-
-def profile(core: EngineCore, shape: Shape, batch: int) -> None:
-    """Print what the kernels of a decode step take."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as recorded:
-        decode(core, shape, batch, 40)
-    events = [e for e in recorded.key_averages() if e.self_device_time_total > 0]
-    events.sort(key=lambda e: -e.self_device_time_total)
-    print(f"  kernels of {batch} prompts and 40 tokens each", file=sys.stderr)
-    for event in events[:22]:
-        each = event.self_device_time_total / event.count
-        print(
-            f"   {event.self_device_time_total / 1e3:9.2f} ms {event.count:6d} x {each:8.1f} us  {event.key[:90]}",
-            file=sys.stderr,
-        )
-
-
-def seconds(function: Callable[[], Any], repeats: int = 10) -> float:
-    """Median time of a call on the device."""
-    for _ in range(3):
-        function()
-    times = []
-    for _ in range(repeats):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        function()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) / 1e3)
-    return statistics.median(times)
-
-
-def read_bandwidth() -> float:
-    """Bytes a second that a sum over 4 GB reads."""
-    data = torch.randn(1 << 30, device="cuda")
-    return data.numel() * 4 / seconds(lambda: data.sum())
-
-
-def product_rate() -> float:
-    """Operations a second of a large bf16 product of random numbers."""
-    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    return 2 * 8192**3 / seconds(lambda: a @ b)
-
-
-@torch.inference_mode()
-def product_floors(shape: Shape, batches: list[int]) -> dict[int, float]:
-    """Milliseconds that the products of a step take, weights distinct, in one graph, by batch size."""
-    weights = [torch.randn(n, k, device="cuda", dtype=torch.bfloat16) for n, k in shape.weights()]
-    if shape.quantization is not None:
-        weights[:-1] = [weight.to(torch.float8_e4m3fn) for weight in weights[:-1]]
+def measure_floors(shape: Shape, cells: Sequence[Cell], machine: Machine) -> dict[Cell, float]:
+    """Milliseconds that decode and prefill cells take at best."""
+    measured = [cell for cell in cells if cell.kind in ("decode", "prefill")]
     found = {}
-    for batch in batches:
-        inputs = {k: torch.randn(batch, k, device="cuda", dtype=torch.bfloat16) for _, k in shape.weights()}
-
-        products = [product(inputs[weight.shape[1]], weight) for weight in weights]
-
-        def step(products: list[Callable[[], torch.Tensor]] = products) -> None:
-            for call in products:
-                call()
-
-        step()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            step()
-        found[batch] = 1e3 * seconds(graph.replay)
-        del graph
-    gc.collect()
-    torch.cuda.empty_cache()
+    if measured:
+        products = ProductFloors(shape, machine.device)
+        for cell in measured:
+            if cell.kind == "decode":
+                kept = shape.kv_bytes(cell.count * (cell.length + ANSWER // 2)) / machine.bandwidth
+                found[cell] = 1e3 * (products.seconds(cell.count, cell.count) + kept)
+            else:
+                attention = cell.count * shape.attention_operations(cell.length) / machine.rate
+                found[cell] = 1e3 * (products.seconds(cell.count * cell.length, cell.count) + attention)
+        del products
+        gc.collect()
+        if machine.device.type == "cuda":
+            torch.cuda.empty_cache()
     return found
 
 
-def product(x: torch.Tensor, weight: torch.Tensor) -> Callable[[], torch.Tensor]:
-    """The product by the library; of an fp8 weight, with an input that is fp8 already and scales by row."""
-    if weight.dtype == torch.bfloat16:
-        return lambda: F.linear(x, weight)
-    by_token, by_output = (torch.ones(len(rows), 1, device=x.device) for rows in (x, weight))
-    rounded = x.to(weight.dtype)
-    return lambda: torch._scaled_mm(
-        rounded, weight.t(), by_token, by_output.t(), out_dtype=x.dtype, use_fast_accum=True
-    )
+def measure_kernel(cell: Cell, machine: Machine, deadline: float) -> list[dict[str, Any]]:
+    """One of gpu_kernels.KERNELS."""
+    if time.monotonic() + cell.seconds() > deadline:
+        return left_out(cell, cell.seconds())
+    from benchmarks.gpu_kernels import KERNELS, Bench, Sizes
+
+    bench = Bench(machine.device, machine.bandwidth, Sizes())
+    with torch.inference_mode():
+        found = KERNELS[cell.name.removeprefix("kernel ")](bench)
+    return report([{**one, "name": f"{cell.name}, {one['name']}"} for one in found])
