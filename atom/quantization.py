@@ -53,7 +53,15 @@ def read_quantization(config: object, asked: str | None) -> Quantization | None:
     method = config.get("quant_method")
     if method not in _READERS:
         raise ModelConfigError(f"{_WHERE}: quant_method {method!r} is not supported; known are {', '.join(_READERS)}")
+    if _has_plain_weights(config):
+        return read_quantization(None, asked)
     return _READERS[method](config)
+
+
+def _has_plain_weights(config: Mapping[str, Any]) -> bool:
+    """Whether llm-compressor made scales for the KV cache and left the weights as they were."""
+    is_dense = config.get("quant_method") == "compressed-tensors" and config.get("format") == "dense"
+    return is_dense and not config.get("config_groups") and bool(config.get("kv_cache_scheme"))
 
 
 def _read_fp8(config: Mapping[str, Any]) -> Quantization:

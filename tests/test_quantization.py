@@ -46,6 +46,15 @@ def test_a_checkpoint_that_is_not_quantised(config: object) -> None:
     assert asked.covers("model.layers.0.mlp.up_proj")
 
 
+def test_scales_of_the_kv_cache_alone() -> None:
+    config = compressed({}, {}, format="dense", config_groups={}, kv_cache_scheme={"num_bits": 8, "type": "float"})
+    assert read_quantization(config, None) is None
+    assert read_quantization(config, "fp8") == Quantization(is_online=True)
+    for changes in ({"kv_cache_scheme": None}, {"config_groups": {"group_0": {}}}):
+        with pytest.raises(ModelConfigError, match="format 'dense' is not supported"):
+            read_quantization({**config, **changes}, None)
+
+
 def test_fp8_in_blocks() -> None:
     written = {**FP8, "fmt": "e4m3", "scale_fmt": "float", "dequantize": False, "modules_to_convert": None}
     found = read_quantization({**written, "modules_to_not_convert": ["lm_head", "model.layers.1"]}, None)
