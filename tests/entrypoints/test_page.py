@@ -227,6 +227,24 @@ def test_an_answer_adds_up_and_leaves_cut_calls_out() -> None:
 
 
 @needs_node
+def test_an_answer_that_ended_by_itself_keeps_calls_that_are_no_json() -> None:
+    """Some formats let text pass as arguments that is no JSON."""
+    got = in_node(
+        "answer.js",
+        """
+        return ["tool_calls", "length", null].map((finish) => {
+          const answer = new it.Answer();
+          ["city: Oslo", "{}"].forEach((text, index) => {
+            const call = {index, id: "c", function: {name: "f", arguments: text}};
+            answer.apply({choices: [{delta: {tool_calls: [call]}, finish_reason: finish}]});
+          });
+          return answer.message().tool_calls.map((call) => call.function.arguments);
+        });""",
+    )
+    assert got == [["city: Oslo", "{}"], ["{}"], ["{}"]]
+
+
+@needs_node
 def test_rates_forget_the_totals_of_another_server() -> None:
     got = in_node(
         "rates.js",

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -156,6 +157,44 @@ def test_tools_that_are_no_tools_are_not_sent(page: Page) -> None:
         assert page.by_id("tools-problem").text == "" and page.by_id("tools-count").text == "1"
         page.by_id("tools-clear").click()
         assert page.answer("") == "Fine." and page.by_id("question-problem").text == ""
+
+
+def conversation(page: Page) -> list[dict[str, Any]]:
+    """The messages of the last request, as its command for a shell has them."""
+    page.driver.execute_script("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    page.all(".copy")[-1].click()
+    command = page.wait(lambda: page.driver.execute_script("return window.copied"))
+    messages: list[dict[str, Any]] = json.loads(command[command.index("-d '") + 4 : -1])["messages"]
+    return messages
+
+
+def test_each_call_gets_its_own_result_and_a_stopped_one_gets_one_too(page: Page) -> None:
+    """Calls that the limit cut off ask for nothing; a template wants a result for every other."""
+    call = "<|tool_call_begin|>functions.get_weather:%d<|tool_call_argument_begin|>%s<|tool_call_end|>"
+    section = "<|tool_calls_section_begin|>%s<|tool_calls_section_end|>"
+    two = Script(text=section % (call % (0, "city: Bern") + call % (1, '{"city": "Oslo"}')))
+    endless = call % (1, '{"city": "%s"}' % ("x" * 20_000))
+    stopped = Script(text=section % (call % (0, '{"city": "Rome"}') + endless), chunk=40, delay=0.05)
+    with running(scripted(two, "Fine.", stopped, "Well.", tool_call_parser="kimi")) as live:
+        page.open(live.url)
+        page.by_id("tools-example").click()
+        page.by_id("temperature").send_keys("0.75")  # not a tenth, and a temperature all the same
+        page.ask("Where?")
+        page.wait(lambda: len(page.all(".result textarea")) == 2)
+        for field, value in zip(page.all(".result textarea"), ("cold", "warm"), strict=True):
+            field.send_keys(value)
+        page.all(".results button")[0].click()
+        page.wait(lambda: page.texts(".answer"))
+        page.wait_for_answer()
+        assert [message["content"] for message in conversation(page) if message["role"] == "tool"] == ["cold", "warm"]
+        page.ask("And there?")
+        page.wait(lambda: len(page.all(".call")) == 4)
+        page.by_id("stop").click()
+        page.wait_for_answer()
+        assert not page.all(".result textarea")
+        page.driver.execute_script("window.copied = null")
+        assert page.answer("Never mind.") == "Well."
+        assert [message["role"] for message in conversation(page)][-3:] == ["assistant", "tool", "user"]
 
 
 def test_text_of_a_model_stays_text(page: Page) -> None:

@@ -1,9 +1,11 @@
 // One streamed answer while it grows: its thought, its text, its calls. Knows nothing of the document.
 
+const ENDS = ["stop", "tool_calls"]; // how an answer ends by itself; otherwise its last call may have been cut off
+
 export class Answer {
   thought = "";
   text = "";
-  calls = []; // {id, name, arguments}: the arguments are JSON text, whole once the answer is
+  calls = []; // {id, name, arguments}: text, whole once the answer is; JSON unless the model's format lets other text pass
   finish = null;
   usage = null;
   started = now();
@@ -36,7 +38,7 @@ export class Answer {
 
   /** The answer as a message of the conversation, without calls that were cut off; null when nothing of it is left. */
   message() {
-    const calls = this.calls.filter((call) => isJson(call.arguments));
+    const calls = this.calls.filter((call) => this.isWhole(call));
     if (!this.text && calls.length === 0) return null;
     return {
       role: "assistant",
@@ -44,6 +46,11 @@ export class Answer {
       ...(this.thought ? { reasoning_content: this.thought } : {}),
       ...(calls.length ? { tool_calls: calls.map(asToolCall) } : {}),
     };
+  }
+
+  /** Whether a call was not cut off. */
+  isWhole(call) {
+    return ENDS.includes(this.finish) || isJson(call.arguments);
   }
 
   /** What there is to say about it in figures, as short texts. */

@@ -80,7 +80,11 @@ export class Chat {
     const message = outcome.error ? null : answer.message();
     if (message) this.#messages.push(...added, message);
     view.finish(answer, { ...outcome, actions: [this.#curlButton(request)] });
-    if (message?.tool_calls && !outcome.note) this.#askForResults(view, message.tool_calls);
+    if (message?.tool_calls) {
+      // Nobody wants the calls of an answer that was stopped; but templates want a result for each.
+      if (outcome.note) this.#messages.push(...resultsOf(message.tool_calls, []));
+      else this.#askForResults(view, answer, message.tool_calls);
+    }
     return message !== null;
   }
 
@@ -102,9 +106,9 @@ export class Chat {
     }
   }
 
-  #askForResults(view, calls) {
+  #askForResults(view, answer, calls) {
     const pending = { calls, form: null };
-    pending.form = view.askForResults((values) => this.#giveResults(values, pending));
+    pending.form = view.askForResults(answer, (values) => this.#giveResults(values, pending));
     this.#pending = pending;
   }
 

@@ -115,9 +115,10 @@ class AnswerView {
     this.#follow();
   }
 
-  /** Ask for the results of the answer's calls. `send` is called with them, in order, when they are given. */
-  askForResults(send) {
-    const fields = this.#calls.map((view) => view.askForResult());
+  /** Ask for the results of the answer's whole calls. `send` is called with them, in order, when they are given. */
+  askForResults(answer, send) {
+    const asking = this.#calls.filter((_, place) => answer.isWhole(answer.calls[place]));
+    const fields = asking.map((view) => view.askForResult());
     const values = () => fields.map((field) => field.value.trim());
     const button = element("button", { type: "submit", class: "primary" }, `Send ${fields.length > 1 ? "results" : "result"}`);
     const note = element("small", {}, `The model waits for ${plural(fields.length, "result")}.`);
@@ -139,7 +140,7 @@ class AnswerView {
       values,
       say: (text) => { note.textContent = text; },
       lock: (isLocked) => { for (const field of [...fields, button]) field.disabled = isLocked; },
-      settle: () => { form.remove(); this.#calls.forEach((view) => view.showResult()); },
+      settle: () => { form.remove(); asking.forEach((view) => view.showResult()); },
     };
   }
 
