@@ -190,6 +190,10 @@ def test_what_is_not_known_is_ignored(server: LiveServer) -> None:
         ),
         ({"messages": [{"role": "assistant", "content": ""}]}, "messages[0]: the last turn is the only one"),
         (
+            {"system": "S", "messages": [{"role": "assistant", "content": []}]},
+            "messages[0]: the last turn is the only one",
+        ),
+        (
             {"messages": [USER, BEGUN], "tools": [WEATHER], "tool_choice": {"type": "any"}},
             "tool_choice: the last turn begins the answer",
         ),

@@ -54,6 +54,7 @@ def test_the_final_message_is_continued_where_that_is_asked_for(server: LiveServ
     for wrong in (
         [],
         [{**begun, "content": ""}],
+        [{**begun, "content": [{"type": "text", "text": ""}]}],
         [{**begun, "tool_calls": [call]}],
         [begun, {"role": "user", "content": "x"}],
     ):

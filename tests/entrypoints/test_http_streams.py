@@ -222,6 +222,13 @@ def test_continuous_usage(server: LiveServer) -> None:
         assert counts == sorted(counts) and counts[0] == 1 and counts[-1] == 4
 
 
+def test_continuous_usage_tells_what_was_cached_before_all_choices_have_begun() -> None:
+    fields = {"n": 3, "stream": True, "stream_options": {"include_usage": True, "continuous_usage_stats": True}}
+    with running(scripted(Script(text="Hello.", cached_tokens=16))) as live:
+        for chunks in (stream_json(live.chat("x" * 50, **fields)), stream_json(live.complete("x" * 50, **fields))):
+            assert {chunk["usage"]["prompt_tokens_details"]["cached_tokens"] for chunk in chunks} == {16}
+
+
 def test_several_choices_in_one_stream(server: LiveServer) -> None:
     chunks = stream_json(server.complete(["a b", "c d"], n=2, max_tokens=3, stream=True, headers=script("plain")))
     finished = [c["index"] for chunk in chunks for c in chunk["choices"] if c["finish_reason"]]

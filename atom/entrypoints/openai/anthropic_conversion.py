@@ -106,7 +106,7 @@ def _begins_answer(request: Request, messages: list[dict[str, Any]]) -> bool:
         raise bad_request(f"thinking: the last turn ({at}) begins the answer, and has not thought before", "thinking")
     if last["content"]:
         return True
-    if len(messages) == 1:
+    if len(request.messages) == 1:
         raise bad_request(f"{at}: the last turn is the only one, and has no text", "messages")
     del messages[-1]
     return False

@@ -37,10 +37,16 @@ def _continues(request: spec.ChatCompletionRequest) -> bool:
         return False
     messages = request.messages or request.prompt or []
     last = messages[-1]
-    if not isinstance(last, spec.AssistantMessage) or last.tool_calls or not last.content:
+    if not isinstance(last, spec.AssistantMessage) or last.tool_calls or not _has_text(last.content):
         why = "the last turn must be the assistant's, with text and without calls"
         raise bad_request(f"continue_final_message: {why}", "continue_final_message")
     return True
+
+
+def _has_text(content: str | list[spec.TextPart | spec.RefusalPart] | None) -> bool:
+    if isinstance(content, list):
+        return any(part.text if isinstance(part, spec.TextPart) else part.refusal for part in content)
+    return bool(content)
 
 
 def _thinking(request: spec.ChatCompletionRequest) -> bool | None:

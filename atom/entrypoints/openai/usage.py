@@ -34,11 +34,10 @@ def usage_of(runs: Sequence[SequenceRun], num_prompt_tokens: int, started: float
 
 
 def _cached(runs: Sequence[SequenceRun]) -> int:
-    """Cached tokens, a prompt counted once: of its choices, the one that found the least (it came first)."""
+    """Cached tokens, a prompt counted once: what its first choice found, which reads it for the others."""
     by_prompt: dict[int, int] = {}
     for run in runs:
-        known = by_prompt.get(run.prompt_index)
-        by_prompt[run.prompt_index] = run.num_cached_tokens if known is None else min(known, run.num_cached_tokens)
+        by_prompt.setdefault(run.prompt_index, run.num_cached_tokens)
     return sum(by_prompt.values())
 
 
