@@ -77,8 +77,8 @@ class Optimizer:
             momentum.lerp_(gradient, 1 - MOMENTUM)
             update = self._orthogonalize(gradient.lerp_(momentum, MOMENTUM)).float()
             update = update * (-self._muon_lr * max(1.0, shape[0] / shape[1]) ** 0.5)
-            torch._foreach_mul_(group, 1 - self._muon_lr * WEIGHT_DECAY)
-            torch._foreach_add_(group, list(update.unbind(0)))
+            torch._foreach_mul_(tuple(group), 1 - self._muon_lr * WEIGHT_DECAY)
+            torch._foreach_add_(tuple(group), list(update.unbind(0)))
 
     def zero_grad(self) -> None:
         """Forgets the gradients."""

@@ -8,6 +8,7 @@ Legend: N tokens of a batch.
 from __future__ import annotations
 
 import inspect
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -29,7 +30,8 @@ def varlen_attention(model: TinyModel, bounds: Tensor) -> Attention:
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
-        return varlen_attn(q, k, v, bounds, bounds, MAX_POSITIONS, MAX_POSITIONS, **causal)
+        attended = varlen_attn(q, k, v, bounds, bounds, MAX_POSITIONS, MAX_POSITIONS, **causal)
+        return cast(Tensor, attended)  # not a tuple, which asks for return_aux
 
     return attend
 
