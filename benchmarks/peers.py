@@ -17,7 +17,6 @@ import contextlib
 import os
 import random
 import shlex
-import socket
 import statistics
 import subprocess
 import sys
@@ -33,6 +32,7 @@ import psutil
 
 from atom.benchmarks.backend_request_func import RequestFuncInput, RequestFuncOutput, async_request_openai_completions
 from atom.benchmarks.load import run_load
+from benchmarks.live_server import free_port
 
 NUM_WORDS, NUM_OUTPUT = 120, 64
 CONCURRENCY = (1, 4, 16)
@@ -161,9 +161,7 @@ def _flags(variable: str) -> list[str]:
 @contextlib.contextmanager
 def _server(command: list[str], port_flag: str, environment: dict[str, str]) -> Iterator[Server]:
     """Run a server, wait until it answers, end it after the block."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(
         [*command, port_flag, str(port)], env={**os.environ, **environment}, stdout=subprocess.DEVNULL,

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -98,12 +97,14 @@ def _scripted(texts: Sequence[str], *flags: str) -> list[str]:
 def _serving(command: Sequence[str]) -> Iterator[None]:
     """A server at the page's port."""
     run = [sys.executable, "-m", *command, "--host", "127.0.0.1", "--disable-uvicorn-access-log"]
+    if _is_up():
+        raise RuntimeError(f"another server answers at port {PORT}; the page's snippets would talk to that one")
     process = subprocess.Popen(run, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 120
         while not _is_up():
             if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"no server at port {PORT}: is it taken? ({' '.join(run)})")
+                raise RuntimeError(f"no server at port {PORT}: {' '.join(run)}")
             time.sleep(0.2)
         yield
     finally:
@@ -115,7 +116,7 @@ def _is_up() -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/health", timeout=5):
             return True
-    except (urllib.error.URLError, OSError):
+    except OSError:
         return False
 
 
