@@ -3,13 +3,15 @@
 `python -m tests.kernels.triton.compiled TARGET [SHAPE...]` prints a line for each kernel that an operation would launch
 on TARGET (the keys of TARGETS) with a model's SHAPE (all of SHAPES): its name and bytes of shared memory. The
 interpreter shows that a kernel computes the right thing; this shows that a compiler takes it, with the shapes that real
-models have. Knows no numbers.
+models have. `... compiled TARGET --variants` prints for each kernel how many of it batches of several sizes compile.
+Knows no numbers.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,15 +67,15 @@ class AbsentDevice:
         return torch.device("cpu")
 
 
-def compile_only(target: GPUTarget, found: Callable[[str, int], None]) -> None:
-    """From here on a launch compiles for `target` and tells `found` the kernel's name and shared memory."""
+def compile_only(target: GPUTarget, found: Callable[[Any], None]) -> None:
+    """From here on a launch compiles for `target` and gives `found` the compiled kernel."""
     triton.runtime.driver.set_active(AbsentDevice(target))
     launch = JITFunction.run
 
     @functools.wraps(launch)
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         kernel = launch(self, *args, grid=grid, warmup=True, **kwargs)
-        found(kernel.metadata.name, kernel.metadata.shared)
+        found(kernel)
         return kernel
 
     JITFunction.run = run
@@ -172,13 +174,44 @@ def attention(shape: Shape, float8: torch.dtype) -> None:
             prefill.attention_prefill(q[first:], k[first:], v[first:], cache, scales, made, *softmax)
 
 
+def any_batch(float8: torch.dtype) -> None:
+    """A decode step of several sizes between two powers of two, as mixed steps have them: no graph's, so not warm."""
+    shape = SHAPES["balanced"]
+    heads, kv_heads = shape.heads
+    cache = torch.zeros(kv_cache.kv_cache_shape(40, 16, kv_heads, shape.head_dim), dtype=shape.dtype)
+    weight, logits = torch.zeros(512, 1024, dtype=float8), torch.zeros(32, 9000)
+    for count in (17, 20, 31, 32):
+        step = make_step([300] * count, [1] * count, [[*range(20)]] * count, 16, count)
+        made = plan.attention_plan(step)
+        made.is_balanced = True
+        q = torch.zeros(count, heads, shape.head_dim, dtype=shape.dtype)
+        decode.attention_decode(q, cache, None, made, 0.1, None, 0.0, None)
+        x = torch.zeros(count, 1024, dtype=torch.bfloat16)
+        for scales, block_rows, has_groups in ((torch.ones(512, 1), 1, False), (torch.ones(4, 8), 128, True)):
+            form = fp8_quantize.InputForm(float8, has_groups, 4 if has_groups else 1)
+            packed = fp8_linear.PackedFloat8Linear(weight, scales, block_rows, None, fp8_linear._by_triton, form)
+            fp8_product.fp8_product(fp8_quantize.quantize(x, form), weight, scales, block_rows, None)
+            fp8_fused.fp8_rms_norm(x, x.clone(), x[0], 1e-6, packed)
+            fp8_fused.fp8_silu_and_mul(torch.zeros(count, 2048, dtype=x.dtype), packed)
+        floats, longs = torch.ones(count), torch.ones(count, dtype=torch.int64)
+        drawing.sample(logits[:count], floats, floats.int(), floats, floats, floats)
+        random.philox_uniform(longs, longs)
+        masks.mask_logits(logits[:count], longs, torch.zeros(count, 282, dtype=torch.int32))
+
+
 def main() -> None:
     """Compile for the target on the command line; exits 1 where a kernel wants more shared memory than there is."""
     target, limit = TARGETS[sys.argv[1]]
-    seen: dict[tuple[str, int], None] = {}
-    compile_only(target, lambda name, shared: seen.setdefault((name, shared)))
+    kernels: dict[str, Any] = {}
+    compile_only(target, lambda kernel: kernels.setdefault(kernel.hash, kernel.metadata))
     float8 = torch.float8_e4m3fnuz if target.arch == "gfx942" else torch.float8_e4m3fn
+    if sys.argv[2:] == ["--variants"]:
+        any_batch(float8)
+        for name, count in Counter(found.name for found in kernels.values()).items():
+            print(f"{name} {count}")
+        return
     compile_all(sys.argv[2:] or [*SHAPES], float8)
+    seen = dict.fromkeys((found.name, found.shared) for found in kernels.values())
     for name, shared in seen:
         print(f"{name} {shared}")
     too_much = [f"{name}: {shared} of {limit} bytes" for name, shared in seen if shared > limit]

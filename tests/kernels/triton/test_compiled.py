@@ -13,13 +13,26 @@ pytest.importorskip("triton")
 FEW = ("Qwen3 8B", "window, sinks", "fp8 cache", "balanced")
 
 
-@pytest.mark.parametrize(("target", "shapes"), [("sm90", ()), ("gfx942", FEW), ("gfx950", FEW)])
-def test_kernels_compile(target: str, shapes: tuple[str, ...]) -> None:
+def compiled(*arguments: str) -> list[str]:
+    """The lines that a process of its own prints."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("TRITON_INTERPRET", None)
-    command = [sys.executable, "-m", "tests.kernels.triton.compiled", target, *shapes]
+    command = [sys.executable, "-m", "tests.kernels.triton.compiled", *arguments]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
     assert ran.returncode == 0, ran.stderr[-3000:]
-    kernels = {line.split()[0] for line in ran.stdout.splitlines()}
+    return ran.stdout.splitlines()
+
+
+@pytest.mark.parametrize(("target", "shapes"), [("sm90", ()), ("gfx942", FEW), ("gfx950", FEW)])
+def test_kernels_compile(target: str, shapes: tuple[str, ...]) -> None:
+    kernels = {line.split()[0] for line in compiled(target, *shapes)}
     assert {"_rms_norm", "_silu_and_mul", "_qkv_rope_write", "_decode", "_prefill", "_slice_argmax"} <= kernels
     assert {"_quantize", "_fp8_product"} <= kernels
+
+
+def test_one_kernel_serves_any_batch_size() -> None:
+    """A size that no graph has must not compile anything while requests wait; two forms of fp8 are two kernels."""
+    found = dict(line.split() for line in compiled("sm90", "--variants"))
+    two = {"_quantize", "_fp8_product", "_fp8_rms_norm", "_fp8_silu_and_mul"}
+    assert two | {"_share_out", "_decode_share", "_join_shares", "_draw", "_uniform", "_mask"} <= found.keys()
+    assert {name: int(count) for name, count in found.items()} == {name: 1 + (name in two) for name in found}

@@ -138,7 +138,7 @@ def _draw(
         threshold = tl.maximum(threshold, found)
     # Sums in float64: over 150,000 terms a float32 is off by more than a rare token weighs.
     total = tl.zeros((), tl.float64)
-    for part in range(0, count):
+    for part in range(count):
         values = _scaled(row, part * SLICE, size, temperature, SLICE)
         kept = tl.where(values >= threshold, tl.exp(values - top), 0.0)
         total += tl.sum(kept.to(tl.float64))

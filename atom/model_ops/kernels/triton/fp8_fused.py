@@ -32,7 +32,7 @@ def _store(
     tl.store(scales + row * scale_row + group * scale_group, scale, mask=group * SIZE < width)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["scale_group"])  # the number of tokens
 def _fp8_rms_norm(
     x, x_stride, residual, residual_stride, weight, out, scales, scale_row, scale_group, eps, H: tl.constexpr,
     GROUPS: tl.constexpr, SIZE: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr, HAS_RESIDUAL: tl.constexpr,
@@ -53,7 +53,7 @@ def _fp8_rms_norm(
     _store(normed, columns, H, out, scales, scale_row, scale_group, row, GROUPS, SIZE, LARGEST, SMALLEST)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["scale_group"])  # the number of tokens
 def _fp8_silu_and_mul(
     x, x_stride, out, scales, scale_row, scale_group, size,
     GROUPS: tl.constexpr, SIZE: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr,

@@ -17,7 +17,8 @@ from atom.model_ops.kernels.triton.fp8_quantize import GROUP, Rounded
 _TILES_TOGETHER = 8
 
 
-@triton.jit
+# One kernel for any number of tokens: a compilation while requests wait costs more than a known size saves.
+@triton.jit(do_not_specialize=["T", "x_scale_group"])
 def _fp8_product(
     x, x_stride, w, w_stride, x_scales, x_scale_row, x_scale_group, w_scales, w_scale_row, w_scale_group,
     bias, out, T, N, K, block_rows,

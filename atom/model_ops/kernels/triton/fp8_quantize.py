@@ -58,7 +58,7 @@ def to_float8(values, LARGEST: tl.constexpr, SMALLEST: tl.constexpr):
     return tl.where(quotient > LARGEST, LARGEST, tl.where(quotient < -LARGEST, -LARGEST, quotient)), scale
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["scale_group"])  # the number of tokens
 def _quantize(
     x, x_stride, out, scales, scale_row, scale_group, width, length,
     GROUPS: tl.constexpr, SIZE: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr,

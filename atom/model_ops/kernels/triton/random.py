@@ -9,7 +9,7 @@ import triton.language as tl
 _ROWS = 128
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def _uniform(seeds, offsets, out, count, ROWS: tl.constexpr):
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = rows < count

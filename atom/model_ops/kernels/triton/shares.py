@@ -32,7 +32,7 @@ class Shares:
     firsts: torch.Tensor
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_tokens", "num_items"])
 def _share_out(
     positions, items, firsts, num_tokens, num_shares, num_items, window,
     TP: tl.constexpr, N: tl.constexpr, CHUNK: tl.constexpr, HAS_WINDOW: tl.constexpr,
@@ -61,7 +61,7 @@ def _share_out(
             tl.store(items + idle * 2, -1, mask=idle < num_items)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_tokens"])
 def _decode_share(
     q, q_stride, cache, scales, tables, table_stride, positions, rows, items, firsts, num_tokens, sinks, out, partial,
     log_sums, scale, window,
