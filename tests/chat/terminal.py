@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -27,6 +28,7 @@ class Terminal:
         self.raw = ""
         self._fd = fd
         self._seen = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end inside a character
 
     @property
     def text(self) -> str:
@@ -62,7 +64,7 @@ class Terminal:
             piece = os.read(self._fd, 65536)
         except OSError:  # the other side is closed
             return False
-        self.raw += piece.decode(errors="replace")
+        self.raw += self._decoder.decode(piece)
         return bool(piece)
 
 

@@ -138,7 +138,7 @@ def running(serving: ServingContext) -> Iterator[LiveServer]:
 
     thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()
-    started.wait(10)
+    started.wait(60)
     server = live[0]
     try:
         _wait_until_up(server)

@@ -23,7 +23,7 @@ BODIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for something that has to happen."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -104,7 +104,7 @@ def test_a_client_that_stops_reading_does_not_stop_others(server: LiveServer) ->
 def test_keep_alive_connections_are_reused_and_then_closed(caplog: pytest.LogCaptureFixture) -> None:
     with running(scripted("hi", timeout_keep_alive=1)) as server:
         host, port = server.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=10) as client:
+        with socket.create_connection((host, int(port)), timeout=60) as client:
             for _ in range(2):
                 client.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
                 received = b""
@@ -178,7 +178,7 @@ def test_an_engine_that_dies() -> None:
         until(lambda: num_running(server) == 4)  # the last one's second choice waits for its first
         server.in_loop(server.serving.scripted_engine.die)
         for thread, _ in threads:
-            thread.join(10)
+            thread.join(60)
         streamed, whole, queued, several = (results[0] for _, results in threads)
         assert json.loads(frames_of(streamed)[-1])["error"]["code"] == "engine_dead"
         for response in (whole, queued, several):

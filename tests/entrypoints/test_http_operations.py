@@ -172,14 +172,14 @@ def test_long_work_on_a_text_leaves_the_event_loop(
         def slow(texts: str | list[str], *arguments: object, original: Callable[..., object], **more: object) -> object:
             if sum(map(len, texts)) > 10_000:
                 encoding.set()
-                assert go_on.wait(20)
+                assert go_on.wait(60)
             return original(texts, *arguments, **more)
 
         monkeypatch.setattr(tokenizer, name, partial(slow, original=getattr(tokenizer, name)))
     results: list[int] = []
     thread = threading.Thread(target=lambda: results.append(post(server, "word " * 4_000).status_code))
     thread.start()
-    assert encoding.wait(20)
+    assert encoding.wait(60)
     assert server.client.get("/health").status_code == 200
     assert server.complete("short", headers=script("ok")).status_code == 200
     go_on.set()

@@ -155,7 +155,7 @@ def test_the_command(tmp_path: Path) -> None:
             body = client.post("/v1/chat/completions", json={"model": "scripted", "messages": messages}).json()
         assert body["choices"][0]["message"]["content"] == "scripted"
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait()
