@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,7 +13,10 @@ from atom.config import Config
 from atom.model_engine.model_runner import compilation_level
 from atom.model_ops.kernels.compiled.functions import compiled_kernels
 from atom.model_ops.kernels.compiled.pieces import CompilerMissing, check_compiler
+from atom.model_ops.kernels.reference.attention import weighted_values
+from atom.model_ops.kernels.reference.plan import DecodeGroup, Plan
 from atom.model_ops.kernels.select import select_kernels
+from atom.model_ops.step import StepInputs
 from tests.kernels.test_attention import CASES
 from tests.kernels.test_attention import run as attention_error
 from tests.models.drive import Driver, make_runner
@@ -56,6 +60,18 @@ def test_compiled_attention(name: str) -> None:
     """With what no formula covers going to the reference."""
     kernels = compiled_kernels(select_kernels("cpu"), 3, CPU)
     assert attention_error(kernels, CASES[name]) < 2e-5
+    assert attention_error(kernels, CASES[name], torch.bfloat16, poison=100.0) < 3e-2
+
+
+def test_values_at_the_end_of_the_cache() -> None:
+    """torch's sum of embeddings skips a row if told to, and takes -1 for the last one."""
+    cache = torch.randn(2, 2, 1, 4, 16)
+    group = DecodeGroup(None, torch.tensor([[1]], dtype=torch.int32), torch.tensor([4]))
+    nothing = torch.zeros(1, dtype=torch.int64)
+    lens = np.array([4], dtype=np.int32)
+    step = StepInputs(nothing, nothing, nothing, group.block_ids, lens - 1, lens // 4, 1, 1, 4)
+    found = weighted_values(torch.ones(1, 2, 4), cache, Plan(step, [group], [], []), group)
+    assert torch.allclose(found.view(2, 16), cache[1, 1, 0].sum(0).expand(2, -1), atol=1e-6)
 
 
 @needs_compiler

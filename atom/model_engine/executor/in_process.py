@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from atom.config import Config
 from atom.model_engine.batch import ScheduledBatch, StepResult
-from atom.model_engine.cpu_threads import num_cpu_threads, use_large_pages
+from atom.model_engine.cpu_threads import num_cpu_threads, prepare_environment
 from atom.model_engine.executor.base import CacheSpace, Executor
 from atom.model_engine.grammars import Grammars
 from atom.model_engine.messages import EngineInfo
@@ -57,7 +57,7 @@ class InProcessExecutor(Executor):
 
     def _load(self) -> tuple[EngineInfo, CacheSpace]:
         if self._config.device != "cuda":
-            use_large_pages()
+            prepare_environment()
         # torch takes a second to import, and only the worker needs it.
         import torch
 

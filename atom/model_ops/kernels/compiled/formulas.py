@@ -57,7 +57,7 @@ def qkv_rope_write(
     return q.contiguous(), k.contiguous(), v.contiguous()
 
 
-def attention_decode(
+def decode_weights(
     q: torch.Tensor,
     kv_cache: torch.Tensor,
     block_ids: torch.Tensor,
@@ -65,21 +65,21 @@ def attention_decode(
     scale: float,
     window: int | None,
 ) -> torch.Tensor:
-    """q [B, HQ, D], block_ids [B, M], seq_lens [B]: the last token of each row over its cached keys; [B, HQ * D].
+    """q [B, HQ, D] float32, block_ids [B, M], seq_lens [B]: what each head of a row's last token gives to each key.
 
-    Keys and values are read where they are; nothing is gathered. Heads come first, so that threads share them out.
+    Returns [B, HK, HQ / HK, M, BS] in the cache's dtype.
+
+    Keys are read where they are, in the order in which they lie there; nothing is gathered. q comes in float32, since
+    else the compiler widens it again for every key.
     """
-    num_rows, num_heads, head_dim = q.shape
+    num_rows, _, head_dim = q.shape
     _, _, num_kv_heads, size, _ = kv_cache.shape
-    heads = torch.arange(num_kv_heads, device=q.device).view(-1, 1, 1)
-    keys, values = kv_cache[block_ids, 0, heads], kv_cache[block_ids, 1, heads]  # [HK, B, M, BS, D]
-    query = q.view(num_rows, num_kv_heads, -1, head_dim).transpose(0, 1)
-    scores = (query[:, :, None, :, None].float() * keys[:, :, :, None].float()).sum(-1) * scale  # [HK, B, M, G, BS]
-    at = torch.arange(block_ids.shape[1] * size, device=q.device).view(1, 1, -1, 1, size)
-    lens = seq_lens.view(1, -1, 1, 1, 1)
+    keys = kv_cache[block_ids, 0].unsqueeze(3).float()  # [B, M, HK, 1, BS, D]
+    scores = (q.view(num_rows, 1, num_kv_heads, -1, 1, head_dim) * keys).sum(-1) * scale  # [B, M, HK, G, BS]
+    at = torch.arange(block_ids.shape[1] * size, device=q.device).view(1, -1, 1, 1, size)
+    lens = seq_lens.view(-1, 1, 1, 1, 1)
     hidden = at >= lens if window is None else (at >= lens) | (at < lens - window)
     scores = scores.masked_fill(hidden, float("-inf"))
-    weights = (scores - scores.amax((2, 4), keepdim=True)).exp()
-    total = (weights.unsqueeze(-1) * values[:, :, :, None].float()).sum((2, 4))  # [HK, B, G, D]
-    found = (total / weights.sum((2, 4)).unsqueeze(-1)).to(q.dtype)
-    return found.transpose(0, 1).reshape(num_rows, num_heads * head_dim)
+    weights = (scores - scores.amax((1, 4), keepdim=True)).exp()
+    weights = weights / weights.sum((1, 4), keepdim=True)
+    return weights.permute(0, 2, 3, 1, 4).to(kv_cache.dtype).contiguous()

@@ -17,6 +17,7 @@ import torch
 
 from atom.model_ops.kernels.compiled import formulas
 from atom.model_ops.kernels.compiled.pieces import Argument, check_compiler, compile_piece, use_cache_folder
+from atom.model_ops.kernels.reference.attention import weighted_values
 from atom.model_ops.kernels.reference.plan import DecodeGroup, Plan
 from atom.model_ops.kernels.select import Function, Kernels
 
@@ -184,21 +185,26 @@ def _attention_decode(compiler: Compiler, reference: Function) -> Function:
 
         def make() -> tuple[Function, list[Argument]]:
             arguments = [
-                Argument((_FEW, *q.shape[1:]), q.dtype, (0,)),
+                Argument((_FEW, *q.shape[1:]), torch.float32, (0,)),
                 Argument((_NUM_BLOCKS, *kv_cache.shape[1:]), kv_cache.dtype, (0,)),
                 Argument((_FEW, _WIDTH), torch.int32, (0, 1)),
                 Argument((_FEW,), torch.int64, (0,)),
             ]
-            return functools.partial(_with_last, formulas.attention_decode, scale, window), arguments
+            return functools.partial(_with_last, formulas.decode_weights, scale, window), arguments
 
-        key = ("attention_decode", q.dtype, q.shape[1:], kv_cache.shape[1:], scale, window)
+        key = ("decode_weights", q.shape[1:], kv_cache.dtype, kv_cache.shape[1:], scale, window)
         code = compiler.find(key, make, True)
+
+        def attend(q: torch.Tensor, group: DecodeGroup) -> torch.Tensor:
+            weights = code(q.float(), kv_cache, _table(plan, group), group.seq_lens)
+            return weighted_values(weights.view(*q.shape[:2], -1), kv_cache, plan, group)
+
         first = plan.single[0]
         if first.rows is None:
-            return code(q, kv_cache, _table(plan, first), first.seq_lens)
+            return attend(q, first)
         out = q.new_empty(q.shape[0], q.shape[1] * q.shape[2])
         for group in plan.single:
-            out[group.rows] = code(q[group.rows], kv_cache, _table(plan, group), group.seq_lens)
+            out[group.rows] = attend(q[group.rows], group)
         return out
 
     return attention_decode

@@ -108,6 +108,19 @@ def _batched_product(
     return torch.bmm(weights, values)
 
 
+def weighted_values(weights: torch.Tensor, kv_cache: torch.Tensor, plan: Plan, group: DecodeGroup) -> torch.Tensor:
+    """weights [G, HQ, L] over the group's cached values, [G, HQ * D].
+
+    A bag of embeddings is a weighted sum of rows of a table that need not lie together: values are not gathered first.
+    """
+    num_rows, num_heads, _ = weights.shape
+    rows, starts = plan.value_rows(group.block_ids, kv_cache.shape[2], num_heads)
+    table = kv_cache.view(-1, kv_cache.shape[4])
+    # The last argument is an index to skip; -1 would be the cache's last row.
+    found = torch.embedding_bag(table, rows, starts, False, 0, False, weights.view(-1), False, None)[0]
+    return found.view(num_rows, -1)
+
+
 def _attend_fresh(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan, row: SequenceRow, softmax: Softmax
 ) -> torch.Tensor:

@@ -17,9 +17,9 @@ import torch.nn.functional as F
 
 # Batch size that the layout is chosen for; oneDNN's choice of blocking hardly depends on it.
 _PACK_ROWS = 16
-# oneDNN reads a large weight faster for four rows than for fewer: all linears of a 0.6B decode step on one thread took 69
-# ms with one row and 60 with four. Fewer are filled up, so that a row's bits are the same at any batch size too. A weight
-# that fits into the second-level cache is not worth the two operations that this costs.
+# oneDNN reads a large weight faster for four rows than for fewer: all linears of a 0.6B decode step on one thread took
+# 69 ms with one row and 60 with four. Fewer are filled up, so that a row's bits are the same at any batch size too. A
+# weight that fits into the second-level cache is not worth the two operations that this costs.
 _FILLED_ROWS = 4
 _LARGE_WEIGHT = 1 << 19
 

@@ -94,6 +94,24 @@ class Plan:
 
         return self.keep(("read", id(block_ids), num_kv_heads), make)
 
+    def value_rows(
+        self, block_ids: torch.Tensor, num_kv_heads: int, num_heads: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """[G * HQ * L]: each row's, head's and key's value in the cache seen as rows of D; [G * HQ]: where a row and
+        head begins in it. Both int32, of the blocks block_ids [G, M].
+        """
+
+        def make() -> tuple[torch.Tensor, torch.Tensor]:
+            device, size = block_ids.device, self.step.block_size
+            heads = torch.arange(num_kv_heads, dtype=torch.int32, device=device).view(-1, 1, 1, 1)
+            blocks = (block_ids.to(torch.int32) * 2 + 1).view(len(block_ids), 1, 1, -1, 1)
+            places = (blocks * num_kv_heads + heads) * size + torch.arange(size, dtype=torch.int32, device=device)
+            rows = places.expand(-1, -1, num_heads // num_kv_heads, -1, -1).flatten()
+            length = block_ids.shape[1] * size
+            return rows, torch.arange(0, len(rows), length, dtype=torch.int32, device=device)
+
+        return self.keep(("values", id(block_ids), num_kv_heads, num_heads), make)
+
     def scratch(self, table: torch.Tensor, rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Memory for the rows of a cache; every layer gathers into the same, which stays in the processor's cache.
 
