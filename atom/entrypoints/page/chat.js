@@ -4,8 +4,7 @@ import { Answer } from "./answer.js";
 import { streamChat } from "./api.js";
 import { copyText, curlCommand } from "./curl.js";
 import { element } from "./dom.js";
-
-const NO_RESULT = "No result was given.";
+import { NO_RESULT } from "./transcript.js";
 
 export class Chat {
   #messages = [];

@@ -3,6 +3,8 @@
 import { plural, pretty } from "./answer.js";
 import { element } from "./dom.js";
 
+export const NO_RESULT = "No result was given."; // what a call gets that nobody answers
+
 export class Transcript {
   #root;
   #isAtEnd = true;
@@ -187,7 +189,7 @@ class CallView {
   }
 
   showResult() {
-    const text = element("div", { class: "text" }, this.#field.value.trim() || "No result was given.");
+    const text = element("div", { class: "text" }, this.#field.value.trim() || NO_RESULT);
     this.#box.querySelector(".result").replaceChildren(element("span", { class: "label" }, "Result"), text);
   }
 }
