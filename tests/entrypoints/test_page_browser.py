@@ -173,8 +173,8 @@ def test_each_call_gets_its_own_result_and_a_stopped_one_gets_one_too(page: Page
     call = "<|tool_call_begin|>functions.get_weather:%d<|tool_call_argument_begin|>%s<|tool_call_end|>"
     section = "<|tool_calls_section_begin|>%s<|tool_calls_section_end|>"
     two = Script(text=section % (call % (0, "city: Bern") + call % (1, '{"city": "Oslo"}')))
-    endless = call % (1, '{"city": "%s"}' % ("x" * 20_000))
-    stopped = Script(text=section % (call % (0, '{"city": "Rome"}') + endless), chunk=40, delay=0.05)
+    endless = call % (1, '{"city": "%s"}' % ("x" * 30_000))
+    stopped = Script(text=section % (call % (0, '{"city": "Rome"}') + endless), chunk=40, delay=0.15)
     with running(scripted(two, "Fine.", stopped, "Well.", tool_call_parser="kimi")) as live:
         page.open(live.url)
         page.by_id("tools-example").click()
