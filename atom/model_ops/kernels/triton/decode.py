@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.paged import LOG2_E, attend_keys, precision
+from atom.model_ops.kernels.triton.paged import LOG2_E, attend_part, precision, visible_keys
 from atom.model_ops.kernels.triton.plan import Plan
 from atom.model_ops.kernels.triton.shares import attend_in_shares
 
@@ -28,40 +28,21 @@ def _decode(
     HAS_SINKS: tl.constexpr, SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     token, head, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    group: tl.constexpr = HQ // HK
-    length = (tl.load(positions + token) + 1).to(tl.int32)
-    row = tl.load(rows + token) if HAS_ROWS else token
-    first = 0
-    if HAS_WINDOW:
-        first = tl.maximum(length - window, 0) // N * N
+    first, length = visible_keys(positions, token, window, N, HAS_WINDOW)
     share = tl.cdiv(tl.cdiv(length - first, N), PARTS) * N
     start = first + part * share
     end = tl.minimum(start + share, length)
-
-    members = tl.arange(0, M)
-    d = tl.arange(0, DP)
-    heads = head * group + members
-    is_head = (members < group)[:, None] & (d < D)[None, :]
-    dtype: tl.constexpr = q.dtype.element_ty
-    query = tl.load(q + token.to(tl.int64) * q_stride + heads[:, None] * D + d[None, :], mask=is_head, other=0.0)
-    table = tables + row.to(tl.int64) * table_stride
-    acc = tl.zeros((M, DP), tl.float32)
-    total = tl.zeros((M,), tl.float32)
-    largest = tl.full((M,), float("-inf"), tl.float32)
-    if HAS_SINKS:
-        # A sink is a key that the first part has seen: of value zero, in units of log2 as all scores.
-        counted = members < tl.where(part == 0, group, 0)
-        largest = tl.load(sinks + heads, mask=counted, other=float("-inf")) * 1.4426950408889634
-        total = tl.where(counted, 1.0, 0.0)
-    acc, total, largest = attend_keys(
-        query, cache, scales, table, head, start, end, length, d, scale, window, acc, total, largest,
-        HK, BS, D, N, HAS_SCALES, HAS_WINDOW, SOFT_CAP, PRECISION, STAGES, dtype,
+    heads, is_head, acc, total, largest = attend_part(
+        q, q_stride, cache, scales, tables, table_stride, rows, sinks, token, head, part, start, end, length, scale,
+        window, HQ, HK, D, DP, BS, M, N, HAS_SCALES, HAS_WINDOW, HAS_ROWS, HAS_SINKS, SOFT_CAP, PRECISION, STAGES,
     )  # fmt: skip
+    dtype: tl.constexpr = q.dtype.element_ty
+    d = tl.arange(0, DP)
     place = token.to(tl.int64) * HQ + heads
     if PARTS == 1:
         tl.store(out + place[:, None] * D + d[None, :], acc.to(dtype), mask=is_head)
     else:
-        tl.store(log_sums + place * PARTS + part, largest + tl.log2(total), mask=members < group)
+        tl.store(log_sums + place * PARTS + part, largest + tl.log2(total), mask=tl.arange(0, M) < HQ // HK)
         holds = start < end
         if HAS_SINKS:
             holds = holds | (part == 0)

@@ -1,5 +1,6 @@
-"""What the attention kernels do with a tile of keys: find it in the cache, and one step of the running softmax.
+"""What attention does with a tile of keys, and decode attention with a part of a sequence.
 
+Owns finding a tile in the cache, and the steps of the running softmax.
 An fp8 cache is computed with in float16 where the model is in bfloat16: e4m3 fits into it and becomes it in one
 instruction, while the way to bfloat16 has two more, which take longer than reading the tile does. Queries get the
 scales beforehand, which keeps them clear of float16's limits.
@@ -82,6 +83,51 @@ def attend_keys(
     if HAS_SCALES:
         acc = acc * tl.load(scales + HK + head)
     return acc / tl.where(total == 0.0, 1.0, total)[:, None], total, largest
+
+
+@triton.jit
+def visible_keys(positions, token, window, N: tl.constexpr, HAS_WINDOW: tl.constexpr):
+    """Where the first tile of N keys that a decode token sees begins, and the end of its keys, its own included."""
+    length = (tl.load(positions + token) + 1).to(tl.int32)
+    first = 0
+    if HAS_WINDOW:
+        first = tl.maximum(length - window, 0) // N * N
+    return first, length
+
+
+@triton.jit
+def attend_part(
+    q, q_stride, cache, scales, tables, table_stride, rows, sinks, token, head, part, start, end, length, scale, window,
+    HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,
+    N: tl.constexpr, HAS_SCALES: tl.constexpr, HAS_WINDOW: tl.constexpr, HAS_ROWS: tl.constexpr,
+    HAS_SINKS: tl.constexpr, SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """The queries of a decode token that share a key head, over the part [start, end) of its keys.
+
+    Returns the query heads [M], a mask [M, DP] of what of them there is, and acc, total and largest.
+    """
+    group: tl.constexpr = HQ // HK
+    row = tl.load(rows + token) if HAS_ROWS else token
+    members = tl.arange(0, M)
+    d = tl.arange(0, DP)
+    heads = head * group + members
+    is_head = (members < group)[:, None] & (d < D)[None, :]
+    dtype: tl.constexpr = q.dtype.element_ty
+    query = tl.load(q + token.to(tl.int64) * q_stride + heads[:, None] * D + d[None, :], mask=is_head, other=0.0)
+    table = tables + row.to(tl.int64) * table_stride
+    acc = tl.zeros((M, DP), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    largest = tl.full((M,), float("-inf"), tl.float32)
+    if HAS_SINKS:
+        # A sink is a key that the first part has seen: of value zero, in units of log2 as all scores.
+        counted = members < tl.where(part == 0, group, 0)
+        largest = tl.load(sinks + heads, mask=counted, other=float("-inf")) * 1.4426950408889634
+        total = tl.where(counted, 1.0, 0.0)
+    acc, total, largest = attend_keys(
+        query, cache, scales, table, head, start, end, length, d, scale, window, acc, total, largest,
+        HK, BS, D, N, HAS_SCALES, HAS_WINDOW, SOFT_CAP, PRECISION, STAGES, dtype,
+    )  # fmt: skip
+    return heads, is_head, acc, total, largest
 
 
 def precision(dtype: torch.dtype) -> str:

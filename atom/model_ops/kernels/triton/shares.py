@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.paged import LOG2_E, attend_keys, precision
+from atom.model_ops.kernels.triton.paged import LOG2_E, attend_part, precision, visible_keys
 from atom.model_ops.kernels.triton.plan import Plan
 
 # Programs, all heads together, that the keys are shared among beyond one for every sequence: twice what keeps an H200
@@ -75,38 +75,21 @@ def _decode_share(
     if token >= 0:
         part = tl.load(items + item * 2 + 1)
         share = tl.load(firsts + num_tokens + 1) * N
-        group: tl.constexpr = HQ // HK
-        length = (tl.load(positions + token) + 1).to(tl.int32)
-        row = tl.load(rows + token) if HAS_ROWS else token
-        first = 0
-        if HAS_WINDOW:
-            first = tl.maximum(length - window, 0) // N * N
+        first, length = visible_keys(positions, token, window, N, HAS_WINDOW)
         start = first + part * share
         end = tl.minimum(start + share, length)
-        members = tl.arange(0, M)
-        d = tl.arange(0, DP)
-        heads = head * group + members
-        is_head = (members < group)[:, None] & (d < D)[None, :]
-        dtype: tl.constexpr = q.dtype.element_ty
-        query = tl.load(q + token.to(tl.int64) * q_stride + heads[:, None] * D + d[None, :], mask=is_head, other=0.0)
-        table = tables + row.to(tl.int64) * table_stride
-        acc = tl.zeros((M, DP), tl.float32)
-        total = tl.zeros((M,), tl.float32)
-        largest = tl.full((M,), float("-inf"), tl.float32)
-        if HAS_SINKS:
-            counted = members < tl.where(part == 0, group, 0)
-            largest = tl.load(sinks + heads, mask=counted, other=float("-inf")) * 1.4426950408889634
-            total = tl.where(counted, 1.0, 0.0)
-        acc, total, largest = attend_keys(
-            query, cache, scales, table, head, start, end, length, d, scale, window, acc, total, largest,
-            HK, BS, D, N, HAS_SCALES, HAS_WINDOW, SOFT_CAP, PRECISION, STAGES, dtype,
+        heads, is_head, acc, total, largest = attend_part(
+            q, q_stride, cache, scales, tables, table_stride, rows, sinks, token, head, part, start, end, length, scale,
+            window, HQ, HK, D, DP, BS, M, N, HAS_SCALES, HAS_WINDOW, HAS_ROWS, HAS_SINKS, SOFT_CAP, PRECISION, STAGES,
         )  # fmt: skip
+        dtype: tl.constexpr = q.dtype.element_ty
+        d = tl.arange(0, DP)
         if tl.load(firsts + token + 1) - tl.load(firsts + token) == 1:
             place = token.to(tl.int64) * HQ + heads
             tl.store(out + place[:, None] * D + d[None, :], acc.to(dtype), mask=is_head)
         else:
             place = item * HQ + heads
-            tl.store(log_sums + place, largest + tl.log2(total), mask=members < group)
+            tl.store(log_sums + place, largest + tl.log2(total), mask=tl.arange(0, M) < HQ // HK)
             tl.store(partial + place[:, None] * D + d[None, :], acc, mask=is_head)
 
 
