@@ -116,6 +116,15 @@ def test_a_download_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         fetch.fetch(tmp_path)
 
 
+def test_a_download_that_hangs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(command: list[str], timeout: float, **_: object) -> subprocess.CompletedProcess[str]:
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    with pytest.raises(fetch.FetchError, match="did not come within 600 s"):
+        fetch.fetch(tmp_path)
+
+
 def test_the_client_without_pip_is_uv(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("shutil.which", lambda name: "/bin/uv")

@@ -15,6 +15,7 @@ from pathlib import Path
 from atom_spec.aiter import PACKAGE, SHA256, VERSION, WHEEL
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "aiter"
+TIMEOUT = 600
 
 
 class FetchError(Exception):
@@ -34,9 +35,11 @@ def fetch(folder: Path = CACHE) -> Path:
         return path
     folder.mkdir(parents=True, exist_ok=True)
     command = [*_client(), "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-cache-dir"]
-    done = subprocess.run(
-        [*command, "--dest", str(folder), f"{PACKAGE}=={VERSION}"], capture_output=True, text=True, timeout=600
-    )
+    command += ["--dest", str(folder), f"{PACKAGE}=={VERSION}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        raise FetchError(f"{PACKAGE} {VERSION} did not come within {TIMEOUT} s") from None
     wheel = folder / WHEEL
     if not wheel.is_file():
         raise FetchError(f"{PACKAGE} {VERSION} can not be downloaded: {done.stderr.strip() or 'no wheel came'}")
