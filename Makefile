@@ -113,4 +113,4 @@ eval: $(VENV)/.bench  ## the shipped model's score by every way to it; they must
 check: check-generated lint type layers aiter-contract shape test conformance  ## everything that must hold before a push
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache build dist
