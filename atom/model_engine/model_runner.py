@@ -31,7 +31,7 @@ from atom.model_engine.trace_files import worker_folder
 from atom.model_loader.loader import load_model
 from atom.model_ops.context import BuildContext
 from atom.model_ops.kernels.compiled.functions import compiled_kernels
-from atom.model_ops.kernels.select import select_kernels
+from atom.model_ops.kernels.select import parse_overrides, select_kernels
 from atom.model_ops.logits_edits import add_bias, apply_penalties, forbid
 from atom.model_ops.logprobs import Logprobs, token_logprobs
 from atom.model_ops.sampler import RandomRows, Sampler
@@ -111,7 +111,8 @@ class ModelRunner:
         self.dtype = getattr(torch, config.dtype)
         self.cache_dtype = kv_cache.cache_dtype(config, self.dtype, self.device)
         kernels = select_kernels(platform_of(self.device), _kernel_overrides())
-        self.kernels = compiled_kernels(kernels, compilation_level(config, self.device), self.device)
+        level, asked_for = compilation_level(config, self.device), parse_overrides(_kernel_overrides())
+        self.kernels = compiled_kernels(kernels, level, self.device, asked_for)
         build = BuildContext(
             self.kernels, self.dtype, self.device, config.max_model_len, quantization=config.quantization
         )

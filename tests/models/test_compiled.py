@@ -86,10 +86,15 @@ def test_what_is_compiled_at_which_level() -> None:
     assert compiled[1] == compiled[3] == {*compiled[2], "attention_decode"}
 
 
-def test_other_backends_are_left_alone() -> None:
+def test_other_backends_and_what_was_asked_for_are_left_alone() -> None:
     kernels = select_kernels("cpu")
     kernels.choice["rms_norm"] = "triton"
-    assert compiled_kernels(kernels, 1, CPU)["rms_norm"] is kernels["rms_norm"]
+    compiled = compiled_kernels(kernels, 1, CPU, asked_for={"silu_and_mul"})
+    assert {name for name in compiled.choice if compiled[name] is not kernels[name]} == {
+        "add_rms_norm",
+        "qkv_rope_write",
+        "attention_decode",
+    }
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,15 @@
 
 Level 1 lets dynamo trace the formulas and runs them as they are; 2 compiles norms, activation and the way of q, k and v
 into the cache; 3 decode attention as well. Projections stay the library's and prompts' attention torch's own: there the
-model is split. An operation that another backend does is left alone, and a case that no formula covers (draft tokens,
-float8 caches, soft caps, sinks, heads rotated in part) goes to the reference. Shapes as in formulas.py.
+model is split. An operation that another backend does is left alone, as is one whose backend ATOM_KERNELS
+names; a case that no formula covers (draft tokens, float8 caches, soft caps, sinks, heads rotated in part) goes to the
+reference. Shapes as in formulas.py.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,8 +52,13 @@ class Compiler:
         return found
 
 
-def compiled_kernels(kernels: Kernels, level: int, device: torch.device) -> Kernels:
-    """`kernels` with what the reference does compiled. CompilerMissing where Inductor has no compiler to use."""
+def compiled_kernels(
+    kernels: Kernels, level: int, device: torch.device, asked_for: Container[str] = frozenset()
+) -> Kernels:
+    """`kernels` with what the reference does compiled, but for operations that were asked for by name.
+
+    CompilerMissing where Inductor has no compiler to use.
+    """
     if level == 0:
         return kernels
     use_cache_folder()
@@ -67,7 +73,9 @@ def compiled_kernels(kernels: Kernels, level: int, device: torch.device) -> Kern
     }
     if level != 2:
         makers["attention_decode"] = _attention_decode
-    ours = {name: make for name, make in makers.items() if kernels.choice[name] == "reference"}
+    ours = {
+        name: make for name, make in makers.items() if kernels.choice[name] == "reference" and name not in asked_for
+    }
     functions = {name: make(compiler, kernels[name]) for name, make in ours.items()}
     choice = {**kernels.choice, **dict.fromkeys(ours, "reference, compiled")}
     return replace(kernels, choice=choice, functions={**kernels.functions, **functions})
