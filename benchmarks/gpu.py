@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from atom.model_engine.engine_core import EngineCore
 from benchmarks.gpu_engine import decode_kernels, decode_seconds, engine, prefill_seconds
 from benchmarks.gpu_shapes import ANSWER, BATCHES, PREFILLS, PROMPT, SHAPES, Shape
 from benchmarks.gpu_timing import ProductFloors, product_rate, read_bandwidth
@@ -156,8 +157,13 @@ def measure_model(
     needed = _START + min(cell.seconds() for cell in cells)
     if time.monotonic() + needed > deadline:
         return [one for cell in cells for one in left_out(cell, needed)]
-    rows = []
-    floors = measure_floors(shape, cells, machine)
+    floors: dict[Cell, float] = {}
+
+    def find_floors() -> list[dict[str, Any]]:
+        floors.update(measure_floors(shape, cells, machine))
+        return []
+
+    rows = tried(f"{cells[0].model} floors", find_floors)
     started = time.monotonic()
     batches = [cell.count for cell in cells if cell.kind in ("decode", "profile")]
     with engine(shape, machine.device, max([16, *batches]), **settings) as core:
@@ -165,19 +171,25 @@ def measure_model(
         for cell in cells:
             if time.monotonic() + cell.seconds() > deadline:
                 rows += left_out(cell, cell.seconds())
-            elif cell.kind == "prefill":
-                found = prefill_seconds(core, shape, cell.count, cell.length)
-                bar = shape.prefill_bars.get((cell.count, cell.length))
-                rows += report([row(cell.name, 1e3 * found, "ms", bar), row(f"{cell.name}, floor", floors[cell], "ms")])
-            elif cell.kind == "decode":
-                decode_seconds(core, shape, cell.count, 8, cell.length)
-                found = decode_seconds(core, shape, cell.count, ANSWER, cell.length)
-                bar = shape.decode_bars.get(cell.count)
-                rows += report([row(cell.name, 1e3 * found, "ms", bar), row(f"{cell.name}, floor", floors[cell], "ms")])
-            elif cell.kind == "profile":
-                times = decode_kernels(core, shape, cell.count, _PROFILED_ANSWER, cell.length)
-                rows += report([row(f"{cell.name}, {name[:90]}", 1e6 * value, "us") for name, value in times.items()])
+                continue
+            rows += report(measure_cell(core, shape, cell))
+            rows += report([row(f"{cell.name}, floor", floors[cell], "ms")] if cell in floors else [])
     return rows
+
+
+def measure_cell(core: EngineCore, shape: Shape, cell: Cell) -> list[dict[str, Any]]:
+    """In a running engine; nothing for its start."""
+    if cell.kind == "prefill":
+        bar = shape.prefill_bars.get((cell.count, cell.length))
+        return [row(cell.name, 1e3 * prefill_seconds(core, shape, cell.count, cell.length), "ms", bar)]
+    if cell.kind == "decode":
+        decode_seconds(core, shape, cell.count, 8, cell.length)
+        found = decode_seconds(core, shape, cell.count, ANSWER, cell.length)
+        return [row(cell.name, 1e3 * found, "ms", shape.decode_bars.get(cell.count))]
+    if cell.kind == "profile":
+        times = decode_kernels(core, shape, cell.count, _PROFILED_ANSWER, cell.length)
+        return [row(f"{cell.name}, {name[:90]}", 1e6 * value, "us") for name, value in times.items()]
+    return []
 
 
 def measure_floors(shape: Shape, cells: Sequence[Cell], machine: Machine) -> dict[Cell, float]:

@@ -25,7 +25,7 @@ _CLEAR = 1e-3
 _ABORTED, _GREEDY = 0.15, 0.6
 _LARGEST_TOKEN = 1000
 # What the last step's own tensors may make a difference of.
-_SLACK = {"bytes": 1 << 20, "tensors": 16}
+_SLACK = {"bytes": 2 << 20, "tensors": 16}
 
 
 @dataclass(slots=True)
