@@ -134,10 +134,10 @@ class Sequence:
     def add_prompt_logprobs(self, context_len: int, entries: list[TokenLogprobs]) -> None:
         """Add a chunk's entries, which belong to prompt positions context_len + 1 and on; known positions are skipped.
 
-        A preempted prompt is computed again, so entries may come twice.
+        A preempted sequence is computed again, so entries may come twice, and a chunk may lie behind the prompt.
         """
         known = self.prompt_logprobs
-        if known is None:
+        if known is None or not self.wants_prompt_logprobs:
             return
         first = context_len + 1
         if first > len(known):

@@ -182,7 +182,7 @@ class UniformExecutor(Executor):
         self._write(slot, context, inputs)
         tokens = self._read(slot, context + len(inputs))
         sampling, num_prompt = slot.admission.sampling, slot.admission.num_prompt_tokens
-        if sampling.prompt_logprobs is not None and context < num_prompt:
+        if sampling.prompt_logprobs is not None:
             targets = range(context + 1, min(context + len(inputs), num_prompt - 1) + 1)
             prompt = slot.admission.token_ids
             result.prompt_logprobs[row] = [

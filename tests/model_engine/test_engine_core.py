@@ -114,6 +114,20 @@ def test_prompt_logprobs_over_chunks_come_with_the_first_token() -> None:
     assert answer.num_deltas == 2
 
 
+@pytest.mark.parametrize("caching", [False, True])
+def test_prompt_logprobs_are_not_wanted_again_after_a_preemption(caching: bool) -> None:
+    """The second pass begins behind the prompt, in the prefix cache, or has a chunk that does."""
+    asked = {"max_tokens": 20, "prompt_logprobs": 1}
+    alone = driver_of()
+    alone.add("b", [*range(8)], **asked)
+    driver = driver_of(num_blocks=9, block_size=4, max_num_batched_tokens=5, enable_prefix_caching=caching)
+    driver.add("a", [1, 2, 3, 4], max_tokens=24)
+    driver.add("b", [*range(8)], **asked)
+    answer, wanted = driver.run()["b"], alone.run()["b"]
+    assert driver.core.stats().preemptions > 0
+    assert (answer.token_ids, answer.prompt_logprobs) == (wanted.token_ids, wanted.prompt_logprobs)
+
+
 def test_prefix_cache_hits_change_nothing_but_the_work() -> None:
     """A prompt of 5 blocks and 3 tokens: cold, repeated, 4 blocks shared, aligned, and after eviction."""
     prompt = [(7 * index) % 97 for index in range(23)]

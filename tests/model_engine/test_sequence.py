@@ -80,6 +80,13 @@ def test_the_token_after_the_prompt_is_no_prompt_logprob() -> None:
     assert one.prompt_logprobs == [None, entry(1), entry(2)]
 
 
+def test_a_chunk_behind_the_prompt_has_none() -> None:
+    one = sequence(prompt_len=3, prompt_logprobs=0)
+    one.add_prompt_logprobs(0, [entry(1), entry(2)])
+    one.add_prompt_logprobs(7, [])
+    assert one.prompt_logprobs == [None, entry(1), entry(2)]
+
+
 def test_a_missing_chunk_is_an_error() -> None:
     with pytest.raises(ValueError, match="positions 1 to 2"):
         sequence(prompt_len=5, prompt_logprobs=0).add_prompt_logprobs(2, [entry(3)])
