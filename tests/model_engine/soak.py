@@ -1,4 +1,4 @@
-"""Mixed load for a given time: random lengths, sampling, penalties, log probabilities, aborts, and what must hold.
+"""Mixed load for a given time: random lengths, sampling, grammars, log probabilities, aborts, and what must hold.
 
 Owns the load and the checks of what it leaves behind. Every greedy answer, aborted ones up to there, is compared with
 the answer that its prompt gets alone; so greedy prompts come from a pool whose answers were made first. Prompts whose
@@ -18,12 +18,13 @@ import torch
 
 from atom.model_engine.engine_core import EngineCore
 from atom.model_engine.messages import EngineRequest, TokenDelta
-from atom.sampling_params import SamplingParams
+from atom.sampling_params import AnswerGrammar, SamplingParams
 
 # Least distance of the two best tokens' log probabilities in a pool's answer.
 _CLEAR = 1e-3
 _ABORTED, _GREEDY = 0.15, 0.6
 _LARGEST_TOKEN = 1000
+_GRAMMARS = ("start: /[a-z ]{1,20}/", 'start: "yes" | "no, " /[0-9]+/')
 # What the last step's own tensors may make a difference of.
 _SLACK = {"bytes": 2 << 20, "tensors": 16}
 
@@ -133,7 +134,7 @@ class Soak:
             running.tokens += delta.token_ids
             self._num_tokens += len(delta.token_ids)
             if delta.finish_reason is not None:
-                assert delta.finish_reason in ("length", "abort"), delta.error
+                assert delta.finish_reason in ("length", "stop", "abort"), delta.error
                 self._end(delta.request_id, delta.finish_reason == "abort")
             elif running.abort_at and len(running.tokens) >= running.abort_at:
                 self._core.abort([delta.request_id])
@@ -167,11 +168,18 @@ class Soak:
 
 
 def replace_some(sampling: SamplingParams, random: np.random.Generator) -> SamplingParams:
-    """Sampled, with filters, penalties, a bias or log probabilities now and then."""
+    """Sampled, with filters, penalties, a bias, log probabilities; some follow a grammar, and some only score."""
     given: dict[str, Any] = {"temperature": float(random.uniform(0.2, 1.5)), "seed": int(random.integers(1 << 40))}
     some: dict[str, Any] = {
         "top_p": 0.9, "top_k": 40, "min_p": 0.05, "frequency_penalty": 0.5, "repetition_penalty": 1.2,
         "logit_bias": {5: 10.0}, "logprobs": 2, "prompt_logprobs": 1, "min_tokens": 1,
     }  # fmt: skip
     given.update({name: value for name, value in some.items() if random.random() < 0.25})
+    kind = random.random()
+    if kind < 0.2:
+        given.update(grammar=AnswerGrammar(_GRAMMARS[int(random.integers(len(_GRAMMARS)))]), ignore_eos=False)
+    elif kind < 0.3:
+        given.update(max_tokens=0, min_tokens=0, prompt_logprobs=1)
+    elif kind < 0.4:
+        given.update(stop_token_ids=tuple(random.integers(1, _LARGEST_TOKEN, 100).tolist()))
     return msgspec.structs.replace(sampling, **given)

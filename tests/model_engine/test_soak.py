@@ -49,7 +49,7 @@ def core() -> Iterator[EngineCore]:
 
 
 def test_seconds_of_load_on_a_cpu(core: EngineCore) -> None:
-    check(small(core).run(0.0, 80, pool_size=6, width=16))
+    check(small(core).run(0.0, 60, pool_size=4, width=16))
 
 
 def test_what_is_wrong_is_found(core: EngineCore, monkeypatch: pytest.MonkeyPatch) -> None:
