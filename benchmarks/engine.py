@@ -28,6 +28,7 @@ from atom.sampling_params import SamplingParams
 NUM_INPUT, NUM_OUTPUT = 128, 64
 BATCHES = (1, 4, 16)
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+LEVEL = int(os.environ.get("BENCH_LEVEL", "0"))
 SHAPE: dict[str, Any] = {
     "architectures": ["Qwen3ForCausalLM"],
     "model_type": "qwen3",
@@ -52,7 +53,12 @@ class Ours:
     def __init__(self, folder: Path) -> None:
         self._core = EngineCore.create(
             Config.resolve(
-                str(folder), device="cpu", load_dummy="xavier", max_model_len=512, enable_prefix_caching=False
+                str(folder),
+                device="cpu",
+                load_dummy="xavier",
+                max_model_len=512,
+                enable_prefix_caching=False,
+                level=LEVEL,
             )
         )
         self._sampling = SamplingParams(temperature=0.0, max_tokens=NUM_OUTPUT, ignore_eos=True)
@@ -116,9 +122,9 @@ def measure() -> dict[str, dict[int, float]]:
     }
 
 
-def decode_step_ms() -> float:
-    """Median time of a step that decodes one sequence of the shipped model."""
-    core = EngineCore.create(Config.resolve("atom-tiny", device="cpu", max_model_len=1024))
+def decode_step_ms(level: int) -> float:
+    """Median time of a step that decodes one sequence of the shipped model at a compilation level."""
+    core = EngineCore.create(Config.resolve("atom-tiny", device="cpu", max_model_len=1024, level=level))
     core.add(EngineRequest("0", list(range(5, 69)), SamplingParams(temperature=0.0, max_tokens=400, ignore_eos=True)))
     ends = []
     while core.has_work:
@@ -149,5 +155,7 @@ def run() -> list[dict[str, Any]]:
         if size > 1:
             name = f"{size} concurrent / generate, one batch of {size}"
             rows.append({"name": name, "value": ours[size] / theirs[size], "unit": "x"})
-    rows.append({"name": "atom-tiny, decode step of one sequence", "value": decode_step_ms(), "unit": "ms", "bar": 3.0})
+    for level in (0, 3):
+        name = f"atom-tiny, decode step of one sequence, level {level}"
+        rows.append({"name": name, "value": decode_step_ms(level), "unit": "ms", "bar": 3.0})
     return rows
