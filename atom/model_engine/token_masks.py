@@ -149,23 +149,29 @@ class TokenMasks:
                 self._fail(slot, self._followers[slot].matcher.get_error())
         self._fill([slot for slot, _ in going if slot not in self._failures])
 
-    def _fill(self, slots: Iterable[int]) -> None:
-        matchers = [(self._followers[slot].matcher, slot) for slot in slots]
-        if not matchers:
+    def _fill(self, slots: list[int]) -> None:
+        """The next masks of these slots. Whatever can be is done for all at once: the runner waits for this thread."""
+        if not slots:
             return
+        followers = [self._followers[slot] for slot in slots]
+        matchers = [(follower.matcher, slot) for follower, slot in zip(followers, slots, strict=True)]
         fill_next_token_bitmask_par(self._workers, matchers, self._masks)
-        for matcher, slot in matchers:
-            self._finish_mask(slot, self._followers[slot], matcher, self._masks[slot])
+        masks = self._masks[slots]
+        visible = followers[0].compiled.visible
+        if any(follower.compiled.visible is not visible for follower in followers):
+            visible = np.stack([follower.compiled.visible for follower in followers])
+        masks &= visible
+        self._masks[slots] = masks
+        allowed = np.bitwise_or.reduce(masks, axis=1).tolist()
+        for slot, follower, any_allowed in zip(slots, followers, allowed, strict=True):
+            if follower.matcher.is_error():
+                self._fail(slot, follower.matcher.get_error())
+            elif not any_allowed or follower.matcher.is_accepting():
+                self._finish_mask(slot, follower, self._masks[slot])
 
-    def _finish_mask(
-        self, slot: int, follower: Follower, matcher: llguidance.LLMatcher, mask: NDArray[np.int32]
-    ) -> None:
-        """What the matcher does not know of: hidden tokens, the sequence's own stop tokens, min_tokens."""
-        if matcher.is_error():
-            self._fail(slot, matcher.get_error())
-            return
-        mask &= follower.compiled.visible
-        may_end = matcher.is_accepting()
+    def _finish_mask(self, slot: int, follower: Follower, mask: NDArray[np.int32]) -> None:
+        """What the matcher does not know of: the sequence's own stop tokens, min_tokens, tokens of one byte."""
+        may_end = follower.matcher.is_accepting()
         if may_end and len(follower.stop_ids) > len(self._grammars.end_ids):
             _set(mask, follower.stop_ids)
         if may_end and follower.left > 0:
@@ -174,7 +180,7 @@ class TokenMasks:
             if rest.any():
                 mask[:] = rest
         if not mask.any():
-            self._spell(slot, matcher, mask)
+            self._spell(slot, follower.matcher, mask)
 
     def _spell(self, slot: int, matcher: llguidance.LLMatcher, mask: NDArray[np.int32]) -> None:
         """The grammar leaves no choice, and the model's token for it is a hidden one: byte by byte then."""
