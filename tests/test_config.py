@@ -113,7 +113,7 @@ def test_an_unknown_keyword_names_the_nearest(tiny: str) -> None:
         ("enable_expert_parallel", True, "expert parallelism is not implemented yet"),
         ("method", "mtp", "speculative decoding is not implemented yet"),
         ("num_speculative_tokens", 2, "speculative decoding is not implemented yet"),
-        ("level", 2, "not implemented yet"),
+        ("level", 4, "--level: 4 is more than 3"),
         ("port", 9000, "the HTTP port is --server-port"),
         ("mark_trace", True, "say with --torch-profiler-dir where the traces go"),
     ],
