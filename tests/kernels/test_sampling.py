@@ -230,14 +230,16 @@ def test_mask_logits_leaves_what_the_bits_allow(vocab: int, data: st.DataObject)
     padded = np.zeros((2, words * 32), dtype=np.bool_)
     padded[:, :vocab] = allowed
     masks = torch.from_numpy(np.packbits(padded, axis=1, bitorder="little").view(np.int32))
-    logits = torch.randn(4, vocab)
+    dtype, rows = data.draw(st.sampled_from((torch.float32, torch.bfloat16))), data.draw(st.permutations(range(4)))[:2]
+    logits = torch.randn(4, vocab).to(dtype)
     before = logits.clone()
-    result = mask_logits(logits, torch.tensor([3, 1]), masks)
+    result = mask_logits(logits, torch.tensor(rows), masks)
     assert result.data_ptr() == logits.data_ptr()
-    for row, bits in ((3, allowed[0]), (1, allowed[1])):
-        expected = np.where(bits, before[row].numpy(), -np.inf)
-        assert np.array_equal(logits[row].numpy(), expected)
-    assert torch.equal(logits[[0, 2]], before[[0, 2]])
+    for row, bits in zip(rows, allowed, strict=True):
+        expected = np.where(bits, before[row].float().numpy(), -np.inf)
+        assert np.array_equal(logits[row].float().numpy(), expected)
+    others = [row for row in range(4) if row not in rows]
+    assert torch.equal(logits[others], before[others])
     both = mask_logits(torch.zeros(2, vocab), torch.tensor([1, 0]), masks)
     assert np.array_equal(both.numpy() == 0, allowed[::-1])
 

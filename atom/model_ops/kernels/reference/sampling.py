@@ -41,14 +41,18 @@ def _mask_bits(logits: torch.Tensor, rows: np.ndarray, masks: np.ndarray) -> Non
     at_once = max(1, _CACHED // size)
     for first in range(0, len(rows), at_once):
         chosen = rows[first : first + at_once]
-        packed = np.invert(masks[first : first + at_once]).view(np.uint8)
-        forbidden = np.unpackbits(packed, axis=1, count=size, bitorder="little").astype(bits.dtype)
-        np.negative(forbidden, out=forbidden)  # every bit of a forbidden place
-        kept = bits[chosen]
-        kept &= ~forbidden
-        forbidden &= infinity
-        kept |= forbidden
-        bits[chosen] = kept
+        packed = masks[first : first + at_once].view(np.uint8)
+        allowed = np.unpackbits(packed, axis=1, count=size, bitorder="little").astype(bits.dtype)
+        np.negative(allowed, out=allowed)  # every bit of an allowed place
+        start, end = int(chosen[0]), int(chosen[-1]) + 1
+        is_run = end - start == len(chosen) and bool((chosen[1:] > chosen[:-1]).all())
+        changed = bits[start:end] if is_run else bits[chosen]
+        # What differs from -inf stays where it is allowed.
+        changed ^= infinity
+        changed &= allowed
+        changed ^= infinity
+        if not is_run:
+            bits[chosen] = changed
 
 
 def greedy_sample(logits: torch.Tensor) -> torch.Tensor:
