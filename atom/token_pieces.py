@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable
 from typing import Any
 
@@ -30,7 +31,7 @@ def byte_alphabet() -> dict[str, int]:
 _ALPHABET = byte_alphabet()
 
 
-class TokenPieces:
+class TokenPieces(ABC):
     """The bytes of every id, computed when first asked for. Ids without a token give b"".
 
     texts: `text_of` as far as it was asked for; a look-up there is the detokenizer's common path.
@@ -78,8 +79,9 @@ class TokenPieces:
     def _token(self, token_id: int) -> str | None:
         return token_of(self._backend, token_id)
 
+    @abstractmethod
     def _spell(self, token: str) -> bytes:
-        raise NotImplementedError
+        """The bytes that the vocabulary writes as `token`."""
 
 
 class ByteLevelPieces(TokenPieces):

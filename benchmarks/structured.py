@@ -83,7 +83,7 @@ def _requests() -> list[dict[str, Any]]:
     grammars.prepare(AnswerGrammar('start: "a"')).result()
     first, following = [], []
     for number in range(20):
-        schema = {**_ITEM, "properties": {**_ITEM["properties"], f"own{number}": {"type": "string"}}}  # type: ignore[dict-item]
+        schema = {**_ITEM, "properties": {**_ITEM["properties"], f"own{number}": {"type": "string"}}}  # type: ignore[dict-item]  # values of one Any dict
         tool = ToolSchema("tools[0]", "order", schema)
         for wanted in (Wanted(json=schema), Wanted((tool,), must_call=True)):
             started = time.perf_counter()

@@ -34,7 +34,7 @@ def why_no_browser() -> str | None:
     if not shutil.which("chromedriver"):
         return "no chromedriver in PATH"
     try:
-        import selenium  # noqa: F401
+        import selenium  # noqa: F401  # only whether it is there
     except ImportError:
         return "selenium is not installed"
     return None

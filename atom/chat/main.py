@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """The command. Exits with 0, 1 when the server does not answer as it should, 2 for wrong flags, 130 for Ctrl-C."""
     options = parse_flags(argv)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a text stream of this interpreter
     client = ChatClient(options.base_url, options.api_key)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     printer: Printer = terminal_printer() if is_terminal else PlainPrinter(sys.stdout, sys.stderr)

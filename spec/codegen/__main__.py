@@ -10,7 +10,7 @@ FOLDER = Path(__file__).resolve().parent
 # Run as a folder, Python puts the folder itself on the path, where our `metrics` could hide somebody's package.
 sys.path[0] = str(FOLDER.parent)
 
-from codegen.registry import diff, find_emitters, run_emitters, write  # noqa: E402
+from codegen.registry import diff, find_emitters, run_emitters, write  # noqa: E402  # the path above is what makes it importable
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -24,7 +24,7 @@ OPENAI_FAMILY = ("vllm", "openai", "lmdeploy", "scalellm", "sglang")
 def ask(server: SSEServer | str, backend: str, path: str, **fields: Any) -> RequestFuncOutput:
     url = (server if isinstance(server, str) else server.url) + path
     request = RequestFuncInput(prompt="one two", api_url=url, prompt_len=2, output_len=6, model="atom-tiny", **fields)
-    return asyncio.run(ASYNC_REQUEST_FUNCS[backend](request))  # type: ignore[arg-type]
+    return asyncio.run(ASYNC_REQUEST_FUNCS[backend](request))  # type: ignore[arg-type]  # a coroutine function by name
 
 
 def test_there_is_a_function_for_each_backend_of_the_flags() -> None:

@@ -48,7 +48,7 @@ def sentencepiece() -> Tokenizer:
     byte_tokens = [f"<0x{value:02X}>" for value in range(256)]
     trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=["<unk>", "<s>", *byte_tokens], show_progress=False)
     backend.train_from_iterator(CORPUS, trainer)
-    backend.pre_tokenizer = None  # type: ignore[assignment]
+    backend.pre_tokenizer = None  # type: ignore[assignment]  # the library's setter takes None
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     backend.decoder = decoders.Sequence(steps)
     start = backend.token_to_id("<s>")
@@ -67,7 +67,7 @@ def unigram() -> Tokenizer:
 
 @pytest.mark.parametrize("make", [shipped, byte_level, sentencepiece, unigram])
 def test_a_prompt_is_encoded_to_exactly_the_length_asked_for(make: object) -> None:
-    tokenizer: Tokenizer = make()  # type: ignore[operator]
+    tokenizer: Tokenizer = make()  # type: ignore[operator]  # a parameter of the test: a factory
     shortest = len(tokenizer.encode("")) + 1
     lengths = [length for length in LENGTHS if length >= shortest] * 10
     texts = RandomText(PromptWriter(tokenizer), seed=0).texts(lengths)
@@ -99,7 +99,7 @@ def test_prompt_i_depends_on_the_seed_and_i_alone() -> None:
 
 @pytest.mark.parametrize("make", [shipped, byte_level])
 def test_all_prompts_begin_with_the_tokens_of_the_prefix(make: object) -> None:
-    tokenizer: Tokenizer = make()  # type: ignore[operator]
+    tokenizer: Tokenizer = make()  # type: ignore[operator]  # a parameter of the test: a factory
     text = RandomText(PromptWriter(tokenizer), seed=0)
     prefix = text.prefix(30)
     ids = [tokenizer.encode(one) for one in text.texts([50, 51, 52], prefix)]

@@ -154,7 +154,7 @@ def test_a_last_turn_without_text_is_no_beginning(server: LiveServer) -> None:
 
 def test_sampling_reaches_the_engine(server: LiveServer) -> None:
     prompt_of(server, temperature=0.5, top_p=0.9, top_k=5, stop_sequences=["\n\nZ"], max_tokens=10**6)
-    sampling = server.serving.scripted_engine.requests[-1].sampling  # type: ignore[attr-defined]
+    sampling = server.serving.scripted_engine.requests[-1].sampling  # type: ignore[attr-defined]  # the scripted context has it
     assert (sampling.temperature, sampling.top_p, sampling.top_k) == (0.5, 0.9, 5)
     assert sampling.stop_list == ("\n\nZ",) and 256 < sampling.max_tokens < 4096
 

@@ -53,7 +53,7 @@ def test_the_stream_helper_adds_up_to_the_whole(server: LiveServer, name: str) -
     left, right = whole.to_dict(exclude_none=True), final.to_dict(exclude_none=True)
     for message in (left, right):
         message["id"] = ""
-        for block in message["content"]:  # type: ignore[attr-defined]
+        for block in message["content"]:  # type: ignore[attr-defined]  # the SDK's typed dict
             block.pop("id", None)
             block.pop("parsed_output", None)
     assert left == right

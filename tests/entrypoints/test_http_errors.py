@@ -78,8 +78,8 @@ def test_messages_errors_have_the_other_shape(server: LiveServer) -> None:
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_wrong_methods_say_which_are_right(server: LiveServer, route: object) -> None:
-    path = route.path.replace("{model}", "x")  # type: ignore[attr-defined]
-    declared = {other.method for other in ROUTES if other.path == route.path}  # type: ignore[attr-defined]
+    path = route.path.replace("{model}", "x")  # type: ignore[attr-defined]  # a plain route
+    declared = {other.method for other in ROUTES if other.path == route.path}  # type: ignore[attr-defined]  # a plain route
     allowed = declared | ({"HEAD"} if "GET" in declared else set())
     for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"} - allowed:
         response = server.client.request(method, path)
@@ -192,7 +192,7 @@ def test_an_error_of_ours_in_mid_stream(server: LiveServer, monkeypatch: pytest.
         calls += 1
         if calls == 2:
             raise ZeroDivisionError("secret detail")
-        return original(self, *arguments)  # type: ignore[arg-type]
+        return original(self, *arguments)  # type: ignore[arg-type]  # a wrapper with the wrapped one's arguments
 
     monkeypatch.setattr(frames_module.ChunkFrames, "text", broken)
     frames = frames_of(server.complete(stream=True))

@@ -238,7 +238,7 @@ def test_a_schema_that_can_not_be_enforced_is_refused_by_its_keyword(server: Liv
     error = error_of(server.chat(tools=[WEATHER, tool], tool_choice="required", stream=stream))
     assert error["param"] == "tools" and "uniqueItems" in error["message"] and "tools[1], 'f'" in error["message"]
     assert server.chat(tools=[tool]).status_code == 200  # nothing is promised of it
-    tool["function"]["strict"] = True  # type: ignore[index]
+    tool["function"]["strict"] = True  # type: ignore[index]  # a literal of nested dicts
     assert "uniqueItems" in error_of(server.chat(tools=[tool], stream=stream))["message"]
 
 

@@ -236,7 +236,7 @@ def test_a_cut_answer_says_so(server: LiveServer) -> None:
 
 def test_without_a_limit_the_context_is_the_limit(server: LiveServer) -> None:
     assert ask(server, "plain").json()["max_output_tokens"] is None
-    requests = server.serving.scripted_engine.requests  # type: ignore[attr-defined]
+    requests = server.serving.scripted_engine.requests  # type: ignore[attr-defined]  # the scripted context has it
     assert requests[-1].sampling.max_tokens == 4096 - len(requests[-1].prompt_token_ids)
 
 

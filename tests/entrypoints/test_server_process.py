@@ -140,7 +140,7 @@ def test_the_choices_of_a_prompt_share_its_prefill(server: ServerProcess) -> Non
     def computed() -> float:
         text = server.client.get("/metrics").text
         values = [
-            float(re.search(rf"^atom:{name}_total (\S+)$", text, re.M)[1])  # type: ignore[index]
+            float(re.search(rf"^atom:{name}_total (\S+)$", text, re.M)[1])  # type: ignore[index]  # the metric is there, or the test fails
             for name in ("prompt_tokens", "prefix_cache_cached_tokens")
         ]
         return values[0] - values[1]
@@ -168,7 +168,7 @@ def test_an_echoed_prompt_is_scored_once_for_all_its_choices(server: ServerProce
 def test_leaving_frees_the_blocks(server: ServerProcess) -> None:
     def used() -> float:
         text = server.client.get("/metrics").text
-        return float(re.search(r"^atom:kv_cache_blocks_used (\S+)$", text, re.M)[1])  # type: ignore[index]
+        return float(re.search(r"^atom:kv_cache_blocks_used (\S+)$", text, re.M)[1])  # type: ignore[index]  # the metric is there, or the test fails
 
     assert used() == 0
     body = {"prompt": "hi", "max_tokens": 1900, "ignore_eos": True, "stream": True}

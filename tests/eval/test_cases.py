@@ -74,7 +74,7 @@ def test_lm_eval_loads_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_stand_in_is_found_in_place_of_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    datasets = pytest.importorskip("datasets")
+    datasets = pytest.importorskip("datasets", reason="comes with the bench extra")
     from tools.eval.stand_in import instead_of_gsm8k
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)

@@ -27,6 +27,6 @@ def byte_backend() -> tokenizers.Tokenizer:
     return backend
 
 
-def byte_tokenizer(kind: type[T] = Tokenizer, **config: Any) -> T:  # type: ignore[assignment]
+def byte_tokenizer(kind: type[T] = Tokenizer, **config: Any) -> T:  # type: ignore[assignment]  # values of one Any dict
     """The tokenizer. `config`: more members of tokenizer_config.json."""
     return kind(byte_backend(), {"eos_token": SPECIAL[0], **config})

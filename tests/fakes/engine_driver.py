@@ -65,7 +65,7 @@ class EngineDriver:
     def add(
         self, request_id: str, prompt: Sequence[int], priority: int = 0, salt: str = "", **sampling: object
     ) -> None:
-        params = SamplingParams(**sampling)  # type: ignore[arg-type]
+        params = SamplingParams(**sampling)  # type: ignore[arg-type]  # values of one Any dict
         request = EngineRequest(request_id, list(prompt), params, 0.0, priority, salt)
         try:
             self.core.add(request)

@@ -11,12 +11,12 @@ SIZE = 4
 
 
 def sequence(tokens: list[int], salt: str = "", **sampling: object) -> Sequence:
-    request = EngineRequest("r", tokens, SamplingParams(**sampling), cache_salt=salt)  # type: ignore[arg-type]
+    request = EngineRequest("r", tokens, SamplingParams(**sampling), cache_salt=salt)  # type: ignore[arg-type]  # values of one Any dict
     return Sequence(request, 0, frozenset(), 1000, 0)
 
 
 def admitted(manager: BlockManager, tokens: list[int], **options: object) -> Sequence:
-    new = sequence(tokens, **options)  # type: ignore[arg-type]
+    new = sequence(tokens, **options)  # type: ignore[arg-type]  # values of one Any dict
     assert manager.admit(new) is not None
     return new
 

@@ -107,7 +107,7 @@ def test_graphs_equal_eager_bit_for_bit(splits: str, cache: str, monkeypatch: py
             seen.append(raw.clone())
             sample(raw, *rest, **named)
 
-        runner._sample = watched  # type: ignore[method-assign]
+        runner._sample = watched  # type: ignore[method-assign]  # watched by the test
         driver = Driver(runner)
         sequences = [driver.add(prompt) for prompt in prompts(8, 60, 1000)]
         driver.generate(sequences, 12)

@@ -43,7 +43,7 @@ FROM_ENGINE = [
 
 
 @pytest.fixture(params=["ipc", "tcp"])
-def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):  # noqa: ANN201
+def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):  # noqa: ANN201  # a generator fixture
     if request.param == "tcp":
         monkeypatch.setattr(ipc, "_MAX_SOCKET_PATH", 5)
     client = ClientSockets()
@@ -69,7 +69,7 @@ def test_every_message_arrives_as_it_was_sent(pair: tuple[ClientSockets, EngineS
     while len(received) < len(TO_ENGINE):
         engine.wait(5)
         received += engine.receive_all()
-    assert received[0].sampling.stop_list == ("a", "b")  # type: ignore[attr-defined]
+    assert received[0].sampling.stop_list == ("a", "b")  # type: ignore[attr-defined]  # the first message is a request
     assert received[1:] == TO_ENGINE[1:]
 
 

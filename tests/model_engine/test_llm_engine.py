@@ -149,7 +149,7 @@ def test_one_prompt_is_a_list_of_one() -> None:
     assert as_prompts(["a", [1]]) == ["a", [1]]
     assert as_prompts([]) == []
     with pytest.raises(TypeError, match="mix"):
-        as_prompts(["a", 1])  # type: ignore[list-item]
+        as_prompts(["a", 1])  # type: ignore[list-item]  # a wrong type is what is tested
 
 
 def test_what_is_not_there_yet_says_so(engine: LLMEngine) -> None:

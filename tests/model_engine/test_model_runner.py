@@ -30,7 +30,7 @@ def runner(model: transformers.PreTrainedModel, tmp_path_factory: pytest.TempPat
 
 
 def params(**values: object) -> SamplingParams:
-    return SamplingParams(**{"max_tokens": 64, "ignore_eos": True, **values})  # type: ignore[arg-type]
+    return SamplingParams(**{"max_tokens": 64, "ignore_eos": True, **values})  # type: ignore[arg-type]  # values of one Any dict
 
 
 def generate(

@@ -12,7 +12,7 @@ TOKENIZER = byte_tokenizer()
 
 
 def request(**sampling: object) -> OfflineRequest:
-    params = SamplingParams(**sampling)  # type: ignore[arg-type]
+    params = SamplingParams(**sampling)  # type: ignore[arg-type]  # values of one Any dict
     sequence = Sequence(EngineRequest("r", [1, 2], params), 0, frozenset(), 100, 0)
     return OfflineRequest(sequence, TOKENIZER, 10.0, None)
 

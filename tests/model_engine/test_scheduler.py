@@ -12,7 +12,7 @@ from tests.fakes.uniform_executor import UniformConfig, oracle
 
 
 def driver_of(clock: ManualClock | None = None, **settings: object) -> EngineDriver:
-    return EngineDriver(UniformConfig(**settings), clock)  # type: ignore[arg-type]
+    return EngineDriver(UniformConfig(**settings), clock)  # type: ignore[arg-type]  # values of one Any dict
 
 
 def rows(batch: ScheduledBatch) -> list[tuple[int, int]]:

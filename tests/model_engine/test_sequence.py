@@ -10,7 +10,7 @@ EOS = frozenset({9})
 
 
 def sequence(prompt_len: int = 2, limit: int = 100, **sampling: object) -> Sequence:
-    params = SamplingParams(**sampling)  # type: ignore[arg-type]
+    params = SamplingParams(**sampling)  # type: ignore[arg-type]  # values of one Any dict
     return Sequence(EngineRequest("r", [1] * prompt_len, params), 0, stop_ids_for(params, EOS), limit, 0)
 
 

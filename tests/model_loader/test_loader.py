@@ -39,7 +39,7 @@ def model(dtype: torch.dtype = torch.float32, **changes: object) -> CausalLM:
 def tensors(**changes: object) -> dict[str, torch.Tensor]:
     """A checkpoint that fits."""
     torch.manual_seed(4)
-    built = model(**changes)  # type: ignore[arg-type]
+    built = model(**changes)  # type: ignore[arg-type]  # values of one Any dict
     slots = checkpoint_slots(built, built.packed)
     return {name: torch.randn(slot.checkpoint_shape) for name, slot in slots.items()}
 

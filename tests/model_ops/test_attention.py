@@ -18,7 +18,7 @@ def layer_of(**options: object) -> Attention:
     build = build_context()
     rotary = RotaryEmbedding(RopeConfig(), SIZE, build)
     rotary.cos_sin = torch.cat((torch.ones(64, SIZE // 2), torch.zeros(64, SIZE // 2)), dim=-1)
-    return Attention(HEADS, KV_HEADS, SIZE, rotary, build, **options)  # type: ignore[arg-type]
+    return Attention(HEADS, KV_HEADS, SIZE, rotary, build, **options)  # type: ignore[arg-type]  # values of one Any dict
 
 
 def attend(layer: Attention, whole: list[torch.Tensor], contexts: list[int], num_decodes: int) -> torch.Tensor:

@@ -14,7 +14,7 @@ from tests.model_ops.build import build_context
 
 def fill(layer: Linear, tensors: Iterable[torch.Tensor]) -> None:
     """Give the slots of a layer the checkpoint's tensors, in order."""
-    slots = list(layer.weight_slots())  # type: ignore[attr-defined]
+    slots = list(layer.weight_slots())  # type: ignore[attr-defined]  # every packed layer has them
     given = list(tensors)
     assert [slot.checkpoint_shape for slot in slots] == [tuple(tensor.shape) for tensor in given]
     for slot, tensor in zip(slots, given, strict=True):

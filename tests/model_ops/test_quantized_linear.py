@@ -40,7 +40,7 @@ def rounded(x: torch.Tensor, group: int | None = None) -> torch.Tensor:
 def fill(layer: Linear, tensors: list[torch.Tensor]) -> None:
     """Give the slots of a quantised layer the checkpoint's tensors, in order."""
     layer.take_form(True)
-    slots = list(layer.weight_slots())  # type: ignore[attr-defined]
+    slots = list(layer.weight_slots())  # type: ignore[attr-defined]  # every packed layer has them
     for slot, tensor in zip(slots, tensors, strict=True):
         assert slot.problem(tensor) is None
         slot.fill(tensor)

@@ -61,6 +61,9 @@ class _AddedPieces(TokenPieces):
     def has_token(self, token_id: int) -> bool:
         return self._own.has_token(token_id) or self._added(token_id) is not None
 
+    def _spell(self, token: str) -> bytes:
+        return self._own._spell(token)
+
     def text_of(self, token_id: int) -> str | bytes:
         added = self._added(token_id)
         return self._own.text_of(token_id) if added is None else as_text(added)

@@ -69,7 +69,7 @@ class Given:
     def last_prompt(self) -> str:
         """The prompt that the scripted engine was given last, as text."""
         serving = self.scripted.serving
-        request = serving.scripted_engine.requests[-1]  # type: ignore[attr-defined]
+        request = serving.scripted_engine.requests[-1]  # type: ignore[attr-defined]  # the scripted context has it
         return serving.tokenizer.decode(request.prompt_token_ids, skip_special_tokens=False)
 
 

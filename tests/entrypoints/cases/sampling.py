@@ -129,7 +129,7 @@ def _(given: Given) -> None:
     chat, plain = given.requests
     for begins in (True, False):
         ok(given.play(chat, script="BOS" if begins else "ok"))
-        ids = given.scripted.serving.scripted_engine.requests[-1].prompt_token_ids  # type: ignore[attr-defined]
+        ids = given.scripted.serving.scripted_engine.requests[-1].prompt_token_ids  # type: ignore[attr-defined]  # the scripted context has it
         bos = given.scripted.serving.tokenizer.token_to_id("<|begin|>")
         assert ids.count(bos) == int(begins)
     ids = ok(given.model.post("/tokenize", json={"prompt": plain["body"]["prompt"]}))["tokens"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.entrypoints.cases import answers, lifecycle, messages, prompts, sampling, streams  # noqa: F401
+from tests.entrypoints.cases import answers, lifecycle, messages, prompts, sampling, streams  # noqa: F401  # each registers its cases
 from tests.entrypoints.cases.registry import CASES
 
 PAGE = Path(__file__).parents[3] / "docs" / "http-cases.md"

@@ -88,5 +88,5 @@ def test_a_word_that_is_continued_with_keeps_its_space() -> None:
     texts = []
     for continues in (False, True):
         pipeline = profile.new_pipeline(tokenizer, "x", [Tool("look", {})], continues_text=continues)
-        texts.append("".join(event.text for event in pipeline.feed(ids) + pipeline.finish()))  # type: ignore[union-attr]
+        texts.append("".join(event.text for event in pipeline.feed(ids) + pipeline.finish()))  # type: ignore[union-attr]  # only events with text here
     assert texts == ["ab", " ab"]

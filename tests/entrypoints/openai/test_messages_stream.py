@@ -65,7 +65,7 @@ SAID = st.one_of(
 def test_any_events(drawn: list[object], thoughts: Thoughts, size: int) -> None:
     events: list[Event] = []
     for place, item in enumerate(drawn):
-        events += call(place) if item == "call" else [item]  # type: ignore[list-item]
+        events += call(place) if item == "call" else [item]  # type: ignore[list-item]  # one list of several events
     streamed = play(events, thoughts, size)
     is_open, num_blocks = False, 0
     for event in streamed:

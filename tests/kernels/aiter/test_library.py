@@ -51,7 +51,7 @@ def test_a_callable_at_its_newer_home_is_found() -> None:
 
 
 def test_a_missing_callable_is_passed_over_by_name(aiter: StandIn) -> None:
-    del sys.modules["aiter"].rms_norm  # type: ignore[attr-defined]
+    del sys.modules["aiter"].rms_norm  # type: ignore[attr-defined]  # a stand-in module's attribute
     with pytest.raises(ValueError, match=r"rms_norm=aiter.*AiterUnavailable: amd-aiter .* has no aiter\.rms_norm"):
         select_kernels("rocm", "rms_norm=aiter")
     kernels = select_kernels("rocm")

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-pytest.importorskip("triton")
+pytest.importorskip("triton", reason="Triton is not installed")
 
 from tests.kernels.triton.compiled import SHAPES
 

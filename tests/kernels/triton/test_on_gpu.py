@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-pytest.importorskip("triton")
+pytest.importorskip("triton", reason="Triton is not installed")
 
 from tests.kernels.triton.checks import CHECKS
 

@@ -7,6 +7,7 @@ business (tagged, elements). Knows neither wrappers nor formats.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from atom.entrypoints.openai.tool_parser.calls import Fate
@@ -16,7 +17,7 @@ from atom.entrypoints.openai.tool_parser.region import Region
 from atom.entrypoints.openai.tool_parser.schema import Schema, declared, dumps
 
 
-class TaggedCall:
+class TaggedCall(ABC):
     """One call. `number`: which spelling of its tag opened it; -1: none did, the parameters will name the tool."""
 
     def __init__(self, region: Region, number: int, holes: dict[str, str]) -> None:
@@ -47,17 +48,17 @@ class TaggedCall:
 
     # What a subclass says about its arguments.
 
+    @abstractmethod
     def _open_argument(self, found: Matched) -> int:
         """An argument's tag has been read; the index behind it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _collected(self) -> dict[str, Any]:
         """The arguments so far, typed; `_name` is known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _keys(self) -> list[str]:
         """The names of the arguments so far."""
-        raise NotImplementedError
 
     def _follow(self, text: str, position: int, at_end: bool) -> int:
         """Behind the call's tag: what makes the name believed."""

@@ -124,7 +124,7 @@ def test_a_part_of_a_schema_keeps_what_it_refers_to() -> None:
         "properties": {"p": {"type": "array", "items": {"$ref": "#/definitions/d"}}},
         "definitions": {"d": {"type": "array", "items": {"$ref": "#/definitions/d"}}},
     }
-    alone = embedded(root["properties"]["p"], root)  # type: ignore[index]
+    alone = embedded(root["properties"]["p"], root)  # type: ignore[index]  # a literal of nested dicts
     assert accepts({"x-guidance": {"whitespace_flexible": False}, **alone}, "[[],[[]]]")
     assert not accepts({"x-guidance": {"whitespace_flexible": False}, **alone}, "[1]")
 

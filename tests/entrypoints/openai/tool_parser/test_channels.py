@@ -87,7 +87,7 @@ def test_a_call_without_a_body_has_no_arguments_and_a_body_that_is_no_json_passe
 def test_thoughts_go_out_as_they_come_and_only_calls_are_regions() -> None:
     reader = open_reader("harmony")
     reader.feed("<|channel|>analysis<|message|>")
-    assert [event.text for event in reader.feed("a thought")] == ["a thought"]  # type: ignore[union-attr]
+    assert [event.text for event in reader.feed("a thought")] == ["a thought"]  # type: ignore[union-attr]  # only events with text here
     assert not reader.is_in_region
     reader.feed('<|end|><|start|>assistant<|channel|>commentary to=functions.clock<|message|>{"a": ')
     assert reader.is_in_region
