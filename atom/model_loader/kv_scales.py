@@ -22,6 +22,7 @@ class KVScales:
     def __init__(self, model: nn.Module) -> None:
         self.num_found = 0
         self._places: dict[str, tuple[Attention, tuple[int, ...]]] = {}
+        self._taken: dict[tuple[Attention, int], tuple[str, torch.Tensor]] = {}
         for path, module in model.named_modules():
             if not isinstance(module, Attention):
                 continue
@@ -40,6 +41,9 @@ class KVScales:
         if not (values.isfinite() & (values > 0)).all():
             raise ValueError(f"{name} holds {values.tolist()[:4]}, a scale is a positive number")
         for plane in planes:
+            other, before = self._taken.setdefault((layer, plane), (name, values))
+            if not torch.equal(before, values):
+                raise ValueError(f"{name} differs from {other}, a scale of the same keys or values")
             try:
                 layer.set_kv_scale(plane, values)
             except ValueError as error:

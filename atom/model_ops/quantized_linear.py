@@ -55,6 +55,8 @@ class QuantizingSlot(WeightSlot):
         """A weight that is fp8 already would need its own scales."""
         if is_float8(tensor.dtype):
             return f"is {tensor.dtype} already, and config.json has no quantization_config"
+        if not tensor.is_floating_point():
+            return f"is {tensor.dtype}, by config.json it is not quantised"
         return self.shape_problem(tensor)
 
     def take(self, values: torch.Tensor) -> None:

@@ -77,6 +77,14 @@ def test_what_is_no_scale_names_the_tensor(values: list[float], words: str, tmp_
         loaded(tmp_path, k_scale=torch.tensor(values))
 
 
+def test_two_scales_of_the_same_keys_must_be_one(tmp_path: Path) -> None:
+    same = {"k_scale": torch.tensor([2.0]), "k_proj.k_scale": torch.tensor(2.0)}
+    assert loaded(tmp_path, **same) == [ONES, [[2.0, 2.0], [1.0, 1.0]]]
+    for name in ("k_proj.k_scale", "kv_scale"):
+        with pytest.raises(WeightsError, match=r"k_?v?_scale differs from .*scale, a scale of the same keys or values"):
+            loaded(tmp_path, **{"k_scale": torch.tensor(2.0), name: torch.tensor(3.0)})
+
+
 def test_each_rank_takes_the_scales_of_its_heads() -> None:
     build = replace(build_context(), tp_rank=1, tp_size=2)
     (layer, _) = build_model(HFConfig.from_dict(CONFIG), build).attention_layers()

@@ -155,6 +155,10 @@ def test_checkpoints_that_do_not_fit(tmp_path: Path) -> None:
     del config["quantization_config"]
     (tmp_path / "config.json").write_text(json.dumps(config))
     fails(r"weight is torch\.float8_e4m3fn already", quantization="fp8")
+    weights = load_file(tmp_path / "model.safetensors")
+    integers = {name: t.float().to(torch.int8) if t.dtype == torch.float8_e4m3fn else t for name, t in weights.items()}
+    save_file({name: t for name, t in integers.items() if "scale" not in name}, tmp_path / "model.safetensors")
+    fails(r"weight is torch\.int8, by config\.json it is not quantised", quantization="fp8")
 
 
 @pytest.mark.parametrize("kind", ["zero", "xavier", "empty"])
