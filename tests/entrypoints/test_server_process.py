@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from tests.entrypoints.dummy_model import make_folder
-from tests.entrypoints.live import error_of, frames_of, stream_json
+from tests.entrypoints.live import error_of, stream_json
 
 MODULE = "atom.entrypoints.openai_server"
 LIMIT_BYTES = 250 * 2**20
@@ -200,26 +200,26 @@ def test_sigterm_lets_a_stream_finish(folder: Path) -> None:
 
 
 def test_a_killed_engine(folder: Path) -> None:
+    """A stream that has begun ends in an error frame; a request with nothing answered yet gets an error status."""
     with started(folder) as server:
-        results: list[httpx.Response] = []
-        bodies = [{"max_tokens": 1900, "ignore_eos": True, "stream": stream} for stream in (True, False)]
-        threads = [
-            threading.Thread(target=lambda body=body: results.append(server.complete(**body))) for body in bodies
-        ]
-        for thread in threads:
+        whole: list[httpx.Response] = []
+        thread = threading.Thread(target=lambda: whole.append(server.complete(max_tokens=1900, ignore_eos=True)))
+        body = {"prompt": "hi", "max_tokens": 1900, "ignore_eos": True, "stream": True}
+        with server.client.stream("POST", "/v1/completions", json=body) as streamed:
+            lines = streamed.iter_lines()
+            first = next(lines)
             thread.start()
-        deadline = time.monotonic() + 60
-        while "atom:requests_running 2.0" not in server.client.get("/metrics").text:
-            assert time.monotonic() < deadline
-        server.engine.kill()
-        for thread in threads:
-            thread.join(60)
+            deadline = time.monotonic() + 60
+            while "atom:requests_running 2.0" not in server.client.get("/metrics").text:
+                assert time.monotonic() < deadline and thread.is_alive()
+            server.engine.kill()
+            frames = [line.removeprefix("data: ") for line in (first, *lines) if line.startswith("data: ")]
+        thread.join(60)
         assert error_of(server.client.get("/health"), 503)["code"] == "engine_dead"
         assert server.process.wait(60) == 1
-        whole = next(response for response in results if response.status_code == 500)
-        streamed = next(response for response in results if response.status_code == 200)
-        assert error_of(whole, 500)["code"] == "engine_dead"
-        assert json.loads(frames_of(streamed)[-1])["error"]["code"] == "engine_dead"
+        assert streamed.status_code == 200
+        assert json.loads(frames[-1])["error"]["code"] == "engine_dead"
+        assert error_of(whole[0], 500)["code"] == "engine_dead"
 
 
 def run(*flags: str) -> subprocess.CompletedProcess[str]:
