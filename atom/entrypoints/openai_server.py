@@ -104,6 +104,10 @@ async def _serve(
         from atom.entrypoints.openai.serving import ServingContext
 
         try:
+            listening.listen(lifecycle.BACKLOG)
+        except OSError as error:  # another server began to listen there in the meantime
+            raise _no_address(server, error) from error
+        try:
             serving = ServingContext.of(config, server, text, engine)
         except OSError as error:
             raise StartupError(f"--request-log: {error}") from error
@@ -133,7 +137,11 @@ def _bind(server: ServerConfig) -> socket.socket:
     try:
         return bind_socket(server.host, server.server_port)
     except OSError as error:
-        raise StartupError(f"{server.host} port {server.server_port}: {error.strerror or error}") from error
+        raise _no_address(server, error) from error
+
+
+def _no_address(server: ServerConfig, error: OSError) -> StartupError:
+    return StartupError(f"{server.host} port {server.server_port}: {error.strerror or error}")
 
 
 def address_of(listening: socket.socket) -> str:

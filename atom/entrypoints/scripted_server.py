@@ -49,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             max_model_len=arguments.max_model_len,
         )
         listening = lifecycle.bind_socket(server.host, server.server_port)
+        listening.listen(lifecycle.BACKLOG)
     except (ValueError, OSError) as error:
         parser.error(str(error))
     logger.info("%d scripts at %s", len(scripts), address_of(listening))

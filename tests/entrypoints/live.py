@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ from atom.model_engine.arg_utils import ServerConfig, parse_args, server_config_
 from tests.fakes.byte_tokenizer import byte_tokenizer
 
 MODEL = "scripted"
+# Seconds after which something that has to happen has failed to; far more than any machine needs.
+PATIENCE = 120.0
 
 # A small template of our own, with what qwen templates show: tools, calls, thoughts and a switch.
 TEMPLATE = """\
@@ -117,20 +119,21 @@ class LiveServer:
         async def call() -> Any:
             return function(*arguments)
 
-        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(10)
+        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(PATIENCE)
 
 
 @contextmanager
 def running(serving: ServingContext) -> Iterator[LiveServer]:
     """Serve in a thread; stopped at the end."""
     listening = lifecycle.bind_socket("127.0.0.1", 0)
+    listening.listen(lifecycle.BACKLOG)
     port = listening.getsockname()[1]
     started = threading.Event()
     live: list[LiveServer] = []
 
     async def main() -> None:
         url = f"http://127.0.0.1:{port}"
-        client = httpx.Client(base_url=url, timeout=30.0)
+        client = httpx.Client(base_url=url, timeout=PATIENCE)
         server = LiveServer(url, serving, asyncio.get_running_loop(), client, lifecycle.StopSignals())
         live.append(server)
         started.set()
@@ -138,17 +141,16 @@ def running(serving: ServingContext) -> Iterator[LiveServer]:
 
     thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()
-    started.wait(60)
+    assert started.wait(PATIENCE), "the server did not start"
     server = live[0]
     try:
-        _wait_until_up(server)
         yield server
     finally:
         server.client.close()
-        if thread.is_alive():
+        with suppress(RuntimeError):  # it has stopped by itself, and closed its loop
             server.loop.call_soon_threadsafe(server.signals.first.set)
             server.loop.call_soon_threadsafe(server.signals.second.set)
-        thread.join(20)
+        thread.join(PATIENCE)
         serving.close()
         assert not thread.is_alive(), "the server did not stop"
 
@@ -188,16 +190,6 @@ def named_events(response: httpx.Response) -> list[tuple[str, Any]]:
         events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
         assert events[-1][1]["type"] == events[-1][0]
     return events
-
-
-def _wait_until_up(server: LiveServer) -> None:
-    for _ in range(200):
-        try:
-            server.client.get("/openapi.json")
-            return
-        except httpx.TransportError:
-            threading.Event().wait(0.02)
-    raise AssertionError("the server did not start")
 
 
 def frames_of(response: httpx.Response) -> list[str]:

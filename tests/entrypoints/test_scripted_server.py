@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
+from atom.entrypoints.openai import lifecycle
 from atom.entrypoints.openai_server import address_of
 from atom.entrypoints.scripted.script import Script, load_scripts
 from atom.entrypoints.scripted.tokens import ScriptedTokenizer
-from atom.entrypoints.scripted_server import build_serving
-from tests.entrypoints.live import LiveServer, error_of, running, script, server_config, stream_json
+from atom.entrypoints.scripted_server import build_serving, main
+from tests.entrypoints.live import PATIENCE, LiveServer, error_of, running, script, server_config, stream_json
 from tests.fakes.byte_tokenizer import byte_tokenizer
 
 GLM = "Wait.<tool_call>get_weather<arg_key>city</arg_key><arg_value>Oslo</arg_value></tool_call>"
@@ -138,32 +140,48 @@ def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "own.jinja").write_text("own template")
     file.write_text(json.dumps({"text": "scripted", "chat_template": "own.jinja"}) + "\n")
     command = [sys.executable, "-m", "atom.entrypoints.scripted_server", "--host", "127.0.0.1", "--script"]
-    refused = subprocess.run([*command, str(tmp_path / "none.jsonl")], capture_output=True, text=True, timeout=60)
+    refused = subprocess.run([*command, str(tmp_path / "none.jsonl")], capture_output=True, text=True, timeout=PATIENCE)
     assert refused.returncode == 2 and "none.jsonl" in refused.stderr and "Traceback" not in refused.stderr
     process = subprocess.Popen([*command, str(file), "--port", "0"], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
         line = next(line for line in process.stderr if "scripts at http" in line)
-        with httpx.Client(base_url=line.split(" at ")[1].strip()) as client:
-            for _ in range(100):
-                try:
-                    client.get("/health")
-                    break
-                except httpx.TransportError:
-                    time.sleep(0.02)
+        with httpx.Client(base_url=line.split(" at ")[1].strip(), timeout=PATIENCE) as client:
             messages = [{"role": "user", "content": "x"}]
             body = client.post("/v1/chat/completions", json={"model": "scripted", "messages": messages}).json()
         assert body["choices"][0]["message"]["content"] == "scripted"
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
         process.wait()
         process.stderr.close()
 
 
-def test_addresses() -> None:
-    from atom.entrypoints.openai.lifecycle import bind_socket
+def test_the_address_is_told_when_clients_can_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the server itself is not at work yet."""
+    reached: list[str] = []
 
-    with bind_socket("127.0.0.1", 0) as bound:
+    class Client(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            host, port = record.getMessage().rpartition("http://")[2].split(":")
+            socket.create_connection((host, int(port)), PATIENCE).close()
+            reached.append(host)
+
+    async def serve(*_: object) -> int:
+        return 0
+
+    file = tmp_path / "s.jsonl"
+    file.write_text('{"text": "fine"}')
+    client = Client()
+    monkeypatch.setattr(lifecycle, "serve", serve)
+    monkeypatch.setattr(logging.getLogger("atom.scripted"), "handlers", [client])
+    monkeypatch.setattr(logging.getLogger("atom.scripted"), "level", logging.INFO)
+    with pytest.raises(SystemExit) as stopped:
+        main(["--script", str(file), "--host", "127.0.0.1", "--port", "0"])
+    assert (stopped.value.code, reached) == (0, ["127.0.0.1"])
+
+
+def test_addresses() -> None:
+    with lifecycle.bind_socket("127.0.0.1", 0) as bound:
         assert address_of(bound).startswith("http://127.0.0.1:")

@@ -23,10 +23,12 @@ from atom.entrypoints.openai.serving import ServingContext
 
 logger = logging.getLogger(__name__)
 
-# How long a server with a dead engine still answers, so that whoever polls /health sees why it goes.
+# How long a server with a dead engine still answers, so that whoever polls /health sees why it goes. A signal ends it.
 DEATH_NOTICE = 2.0
+# Connections that may wait to be taken.
+BACKLOG = 2048
 # How long cancelled requests get to write their last frame.
-LAST_FRAMES = 1
+LAST_FRAMES = 5
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -66,7 +68,10 @@ class _Server(uvicorn.Server):
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """A listening address, taken before the model loads: one that is in use is refused at once (OSError)."""
+    """An address, taken before the model loads: one that is in use is refused at once (OSError).
+
+    It is to listen before anyone is told of it: clients who come before `serve` takes them wait instead of being refused.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named, since asyncio sets TCP_NODELAY only then; without it every answer waits 40 ms for an ACK.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -92,7 +97,7 @@ async def serve(app: ASGIApp, serving: ServingContext, listening: socket.socket,
         if serving.engine.died.is_set():
             exit_code = 1
             logger.error("the engine is dead; the server stops in %g s", DEATH_NOTICE)
-            await asyncio.sleep(DEATH_NOTICE)
+            await asyncio.wait((stopped,), timeout=DEATH_NOTICE)
         elif stopped.done():
             await _drain(serving, signals)
         serving.work.cancel_all()
@@ -130,5 +135,5 @@ def _uvicorn_config(app: ASGIApp, serving: ServingContext) -> uvicorn.Config:
         timeout_graceful_shutdown=LAST_FRAMES,
         server_header=False,
         proxy_headers=False,
-        backlog=2048,
+        backlog=BACKLOG,
     )
