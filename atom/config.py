@@ -41,10 +41,11 @@ class ParallelConfig:
 
 @dataclass(frozen=True, slots=True)
 class CompilationConfig:
-    """Graphs and compilation. None: the level is chosen by device, the capture sizes from max_num_seqs."""
+    """Graphs and compilation. None: the device's level, capture sizes up to max_num_seqs, no prefill graphs."""
 
     level: int | None = None
     cudagraph_capture_sizes: tuple[int, ...] | None = None
+    cudagraph_prefill_sizes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

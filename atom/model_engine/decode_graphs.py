@@ -9,26 +9,21 @@ Shapes: G rows of a graph, V vocabulary.
 from __future__ import annotations
 
 import bisect
-import logging
-import sys
-import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from atom.config import Config
 from atom.model_engine.batch import ScheduledBatch
 from atom.model_engine.capture_traces import CaptureTraces
-from atom.model_engine.device_copies import upload
-from atom.model_engine.input_batch import InputBatch
+from atom.model_engine.device_copies import overwrite, upload
+from atom.model_engine.graph_capture import capture, capture_each
+from atom.model_engine.input_batch import InputBatch, SampledRows
 from atom.model_ops.kernels.select import Kernels
 from atom.model_ops.step import StepInputs
-
-logger = logging.getLogger(__name__)
 
 _SMALL_SIZES = (1, 2, 4, 8)
 _SIZE_STEP = 16
@@ -76,31 +71,25 @@ class DecodeGraphs:
     """Graphs of several sizes over one model and one state; they share their memory, so one runs at a time."""
 
     def __init__(
-        self, sizes: Sequence[int], decode: DecodeFunction, inputs: InputBatch, traces: CaptureTraces | None = None
+        self,
+        sizes: Sequence[int],
+        decode: DecodeFunction,
+        inputs: InputBatch,
+        pool: Any,
+        traces: CaptureTraces | None = None,
     ) -> None:
-        """Capture. `sizes` ascend; `traces` records each capture. Raises torch.OutOfMemoryError."""
+        """Capture into the memory of `pool`. `sizes` ascend. Raises torch.OutOfMemoryError."""
         self._sizes = list(sizes)
         self._inputs = inputs
         self._decode = decode
-        self._pool = torch.cuda.graph_pool_handle()
-        self._graphs: dict[int, _Graph] = {}
-        start = time.monotonic()
-        free = torch.cuda.mem_get_info(inputs.device)[0]
-        # The largest first: the smaller ones fit into the memory that it leaves.
-        bar = tqdm(reversed(self._sizes), desc="Capturing graphs", total=len(sizes), disable=not sys.stderr.isatty())
-        for size in bar:
-            with nullcontext() if traces is None else traces.record(size, _QUERY_LEN):
-                self._graphs[size] = self._capture(size)
-        taken = (free - torch.cuda.mem_get_info(inputs.device)[0]) / 2**30
-        logger.info("captured %d decode graphs, %.1f s, %.2f GiB", len(sizes), time.monotonic() - start, taken)
+        self._pool = pool
+        self._graphs = capture_each(
+            "decode", self._sizes[::-1], self._capture, lambda size: (size, _QUERY_LEN), inputs.device, traces
+        )
 
     def _capture(self, size: int) -> _Graph:
         rows = upload(self._padded(np.empty(0, np.int64), np.empty(0, np.int64), size), self._inputs.device)
-        self._step(rows)  # compiles kernels, which a capture can not
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
-            logits, tokens = self._step(rows)
+        graph, (logits, tokens) = capture(lambda: self._step(rows), self._pool)
         return _Graph(graph, rows, logits, tokens)
 
     def _step(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -126,11 +115,10 @@ class DecodeGraphs:
         """Rows of the graph that runs a batch that fits."""
         return self._sizes[bisect.bisect_left(self._sizes, batch.num_rows)]
 
-    def run(self, batch: ScheduledBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits [B, V] and greedy tokens [B] of a batch that fits, valid until the next run."""
+    def run(self, batch: ScheduledBatch, sampled: SampledRows) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits [B, V] and greedy tokens [B] of a batch that fits, whose rows all sample; valid until the next run."""
         num_rows, size = batch.num_rows, self.size(batch)
         graph = self._graphs[size]
-        host = torch.from_numpy(self._padded(batch.slots, batch.context_lens, size)).pin_memory()
-        graph.rows.copy_(host, non_blocking=True)
+        overwrite(graph.rows, self._padded(batch.slots, batch.context_lens, size))
         graph.graph.replay()
         return graph.logits[:num_rows], graph.tokens[:num_rows]

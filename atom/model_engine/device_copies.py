@@ -27,6 +27,12 @@ def upload_packed(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> 
     return list(packed.split([len(array) for array in arrays]))
 
 
+def overwrite(target: torch.Tensor, array: NDArray[Any]) -> None:
+    """Put a host array into a tensor of its shape, in the order of the current stream. As for `upload`."""
+    host = torch.from_numpy(array)
+    target.copy_(host.pin_memory() if target.is_cuda else host, non_blocking=True)
+
+
 def begin_download(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's copy on the host; it holds the values once what the current stream was given so far has run."""
     if not tensor.is_cuda:

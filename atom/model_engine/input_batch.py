@@ -105,12 +105,11 @@ class InputBatch:
         tables = self.block_tables.index_select(0, slots)
         known = contexts.clamp(min=0)
         in_block = tables.gather(1, (known // self.block_size).unsqueeze(1)).squeeze(1)
-        where = in_block.to(torch.int64) * self.block_size + known % self.block_size
         unknown = np.zeros(len(slots), dtype=np.int32)
         return StepInputs(
             token_ids=self.last_tokens.index_select(0, slots),
             positions=contexts,
-            slot_mapping=torch.where(contexts < 0, -1, where),
+            slot_mapping=self.places(in_block, contexts),
             block_tables=tables,
             context_lens=unknown,
             query_lens=unknown + 1,
@@ -118,6 +117,11 @@ class InputBatch:
             num_decode_tokens=len(slots),
             block_size=self.block_size,
         )
+
+    def places(self, in_block: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Where tokens at positions [T] go in the cache, each in the block in_block [T]; -1 for a position of -1."""
+        where = in_block.to(torch.int64) * self.block_size + positions % self.block_size
+        return torch.where(positions < 0, -1, where)
 
     def sampled_rows(self, batch: ScheduledBatch) -> SampledRows:
         """Which rows sample, from which tokens."""

@@ -18,16 +18,14 @@ from atom import envs
 from atom.config import Config
 from atom.model_engine import kv_cache
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
-from atom.model_engine.capture_traces import CaptureTraces
-from atom.model_engine.decode_graphs import DecodeGraphs, capture_sizes, why_no_graphs
 from atom.model_engine.device_copies import begin_download, upload
 from atom.model_engine.grammars import Grammars
 from atom.model_engine.input_batch import InputBatch, SampledRows
 from atom.model_engine.memory_profile import explain_out_of_memory, run_largest_step
 from atom.model_engine.messages import EngineInfo, TokenLogprobs
 from atom.model_engine.sampling_state import OFF, SamplingState
+from atom.model_engine.step_graphs import StepGraphs, capture_graphs
 from atom.model_engine.token_masks import MaskedRows, TokenMasks
-from atom.model_engine.trace_files import worker_folder
 from atom.model_loader.loader import load_model
 from atom.model_ops.context import BuildContext
 from atom.model_ops.kernels.compiled.functions import compiled_kernels
@@ -125,7 +123,8 @@ class ModelRunner:
         self.state = SamplingState(config.max_num_seqs, config.hf.vocab_size, config.eos_token_ids, self.device)
         max_blocks = -(-config.max_model_len // config.block_size)
         self.inputs = InputBatch(config.max_num_seqs, max_blocks, config.block_size, self.state, self.device)
-        self.graphs = self._capture_graphs()
+        with torch.inference_mode():
+            self.graphs = capture_graphs(config, self.device, self.kernels, self._forward, self.inputs)
         self.masks = None if grammars is None else TokenMasks(config.max_num_seqs, grammars, _mask_threads(self.device))
 
     def info(self) -> EngineInfo:
@@ -160,33 +159,20 @@ class ModelRunner:
         kv_cache.log_capacity(num_blocks, size, config.max_model_len, self.cache_dtype)
         return num_blocks
 
-    @torch.inference_mode()
-    def _capture_graphs(self) -> DecodeGraphs | None:
-        config = self.config
-        reason = why_no_graphs(config, self.device, self.kernels)
-        if reason is not None:
-            if config.mark_trace:
-                raise ValueError(f"--mark-trace: there are no graphs whose capture it could trace ({reason})")
-            if self.device.type == "cuda":
-                logger.info("no decode graphs: %s", reason)
-            return None
-        traces = None
-        if config.mark_trace and (folder := worker_folder(config.torch_profiler_dir, config.parallel)):
-            traces = CaptureTraces(folder, 0, self.device)
-        sizes = capture_sizes(config.compilation.cudagraph_capture_sizes, config.max_num_seqs)
-        remedy = "give a smaller --gpu-memory-utilization, fewer --cudagraph-capture-sizes, or --enforce-eager"
-        with explain_out_of_memory("capturing decode graphs", remedy):
-            return DecodeGraphs(sizes, self._decode, self.inputs, traces)
-
-    def _decode(self, step: StepInputs) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits and greedy tokens of a step of decodes."""
+    def _forward(self, step: StepInputs, tokens: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits and greedy tokens after these tokens of a step, by default after all."""
         step.plan = self.kernels["attention_plan"](step)
-        logits = self.model.compute_logits(self.model(step))
+        hidden = self.model(step)
+        logits = self.model.compute_logits(hidden if tokens is None else hidden.index_select(0, tokens))
         return logits, self.kernels["greedy_sample"](logits)
+
+    def _graphs_for(self, batch: ScheduledBatch) -> StepGraphs | None:
+        return next((graphs for graphs in self.graphs if graphs.fits(batch)), None)
 
     def graph_batch_size(self, batch: ScheduledBatch) -> int | None:
         """Rows of the graph that a step runs in, None for one that runs without."""
-        return self.graphs.size(batch) if self.graphs is not None and self.graphs.fits(batch) else None
+        graphs = self._graphs_for(batch)
+        return None if graphs is None else graphs.size(batch)
 
     @torch.inference_mode()
     def run(self, batch: ScheduledBatch) -> StepOutput:
@@ -197,11 +183,13 @@ class ModelRunner:
                 self.masks.admit(admission)
         sampled = self.inputs.sampled_rows(batch)
         output = StepOutput(batch.step, batch.num_rows, sampled.rows, self.inputs.last_tokens[:0])
-        if self.graphs is not None and self.graphs.fits(batch):
-            logits, tokens = self.graphs.run(batch)
-            self._sample(logits, sampled, output, greedy=tokens)
-        else:
+        graphs = self._graphs_for(batch)
+        if graphs is None:
             self._run_eager(batch, sampled, output)
+        else:
+            logits, tokens = graphs.run(batch, sampled)
+            if len(sampled.rows):
+                self._sample(logits, sampled, output, greedy=tokens)
         output.begin_copies()
         return output
 

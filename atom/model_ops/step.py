@@ -14,6 +14,19 @@ import torch
 from numpy.typing import NDArray
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceRows:
+    """Prefill rows that only the device knows, as in a captured graph: the host knows how many there may be.
+
+    starts, lens and contexts [Bp] int64: each row's first token among the prefill tokens, its tokens of the step, and
+    those in the cache before it. A row of padding has no tokens.
+    """
+
+    starts: torch.Tensor
+    lens: torch.Tensor
+    contexts: torch.Tensor
+
+
 @dataclass(slots=True)
 class StepInputs:
     """One flat batch of tokens.
@@ -22,6 +35,8 @@ class StepInputs:
     tokens from the start of the cache. block_tables [B, M] int32, valid up to each row's length. context_lens [B] and
     query_lens [B], on the host: tokens in the cache before the step, and tokens of the step.
     num_decodes: leading rows that are decodes; num_decode_tokens: their tokens, which lead the batch.
+    device_rows: the prefill rows where context_lens and query_lens do not tell, else None.
+    A token of padding has position -1 and slot -1; it belongs to no row, and what is computed for it means nothing.
     plan: what the attention backend made of all this.
     """
 
@@ -34,6 +49,7 @@ class StepInputs:
     num_decodes: int
     num_decode_tokens: int
     block_size: int
+    device_rows: DeviceRows | None = None
     plan: Any = None
 
     @property

@@ -250,6 +250,15 @@ SETTINGS: tuple[Setting, ...] = (
         flags=("--cudagraph-capture-sizes", "--cudagraph_capture_sizes"),
     ),
     Setting(
+        name="cudagraph_prefill_sizes",
+        type="integers",
+        default=None,
+        help="Prompt tokens of the graphs of short steps that compute prompts, such as [16,32,64,128,256,512]; a step of few rows runs in the smallest one that holds it, its decodes beside. By default there are none, and such steps launch every kernel by itself.",
+        group="execution",
+        used_by="engine",
+        flags=("--cudagraph-prefill-sizes", "--cudagraph_prefill_sizes"),
+    ),
+    Setting(
         name="level",
         type="integer",
         default=None,

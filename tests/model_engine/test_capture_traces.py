@@ -22,7 +22,7 @@ class Recorded(DecodeGraphs):
 
     def __init__(self, sizes: list[int], traces: CaptureTraces | None, broken: int = 0) -> None:
         self._broken = broken
-        super().__init__(sizes, lambda step: (torch.empty(0), torch.empty(0)), FakeInputs(), traces)  # type: ignore[arg-type]  # a stand-in
+        super().__init__(sizes, lambda step: (torch.empty(0), torch.empty(0)), FakeInputs(), None, traces)  # type: ignore[arg-type]  # a stand-in
 
     def _capture(self, size: int) -> Any:
         if size == self._broken:

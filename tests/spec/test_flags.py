@@ -28,6 +28,7 @@ FLAGS = {
     "device": "auto",
     "enforce_eager": False,
     "cudagraph_capture_sizes": None,
+    "cudagraph_prefill_sizes": None,
     "level": None,
     "tensor_parallel_size": 1,
     "data_parallel_size": 1,

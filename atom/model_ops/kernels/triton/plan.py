@@ -1,7 +1,8 @@
 """What Triton's attention works out once a step.
 
 A step of decodes needs nothing from the host: lengths are the positions on the device, so that its plan can be part of
-a captured graph. Prefill rows are cut into tiles of queries, listed on the host.
+a captured graph. Prefill rows are cut into tiles of queries, listed on the host; where only the device knows the rows,
+on the device, as many tiles as there may be.
 Shapes: T tokens, Td decode tokens, B rows, Bp prefill rows, M blocks.
 """
 
@@ -16,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from atom import envs
-from atom.model_ops.step import StepInputs
+from atom.model_ops.step import DeviceRows, StepInputs
 
 _T = TypeVar("_T")
 
@@ -60,6 +61,32 @@ class PrefillRows:
         return self._tiles[size]
 
 
+@dataclass(frozen=True, slots=True)
+class PaddedRows:
+    """Prefill rows of a graph: num_decodes rows of the block tables lie before them, num_tokens places for tokens."""
+
+    rows: DeviceRows
+    num_decodes: int
+    num_tokens: int
+    _tiles: dict[int, torch.Tensor] = field(default_factory=dict)
+
+    def tiles(self, size: int) -> torch.Tensor:
+        """As PrefillRows.tiles, for every row as many as all tokens could need: one too many has neither tokens nor
+        keys, so that it costs next to nothing.
+        """
+        if size not in self._tiles:
+            starts, lens, contexts = (x.unsqueeze(0) for x in (self.rows.starts, self.rows.lens, self.rows.contexts))
+            num_rows, device = lens.shape[1], lens.device
+            # Later tiles of all rows first: most keys first, as far as the host can tell.
+            offsets = torch.arange(0, self.num_tokens, size, device=device).flip(0).unsqueeze(1)
+            counts = (lens - offsets).clamp(0, size)
+            rows = torch.arange(self.num_decodes, self.num_decodes + num_rows, device=device).expand_as(counts)
+            positions = (contexts + offsets) * (counts > 0)
+            tiles = torch.stack((starts + offsets, counts, rows, positions), dim=-1)
+            self._tiles[size] = tiles.to(torch.int32).flatten(0, 1)
+        return self._tiles[size]
+
+
 @dataclass(slots=True)
 class Plan:
     """positions and slot_mapping [T], block_tables [B, M] as in StepInputs; a negative slot is not written.
@@ -73,7 +100,7 @@ class Plan:
     block_tables: torch.Tensor
     block_size: int
     decode_rows: torch.Tensor | None
-    prefill: PrefillRows | None
+    prefill: PrefillRows | PaddedRows | None
     is_balanced: bool = False
     _kept: dict[Any, Any] = field(default_factory=dict)
 
@@ -87,7 +114,7 @@ class Plan:
     @property
     def is_capturable(self) -> bool:
         """Whether the plan depends on the device's tensors alone, so that a graph over it can be replayed."""
-        return self.prefill is None and self.decode_rows is None
+        return not isinstance(self.prefill, PrefillRows) and self.decode_rows is None
 
 
 def attention_plan(step: StepInputs) -> Plan:
@@ -97,8 +124,10 @@ def attention_plan(step: StepInputs) -> Plan:
     rows = None
     if step.num_decode_tokens != count:
         rows = upload(np.repeat(np.arange(count, dtype=np.int32), step.query_lens[:count]), device)
-    prefill = None
-    if step.num_tokens > step.num_decode_tokens:
+    prefill: PrefillRows | PaddedRows | None = None
+    if step.device_rows is not None:
+        prefill = PaddedRows(step.device_rows, count, step.num_tokens - step.num_decode_tokens)
+    elif step.num_tokens > step.num_decode_tokens:
         lens, contexts = (x[count:].astype(np.int64) for x in (step.query_lens, step.context_lens))
         prefill = PrefillRows(lens, contexts, count, device)
     is_balanced = envs.ATOM_DECODE_SPLITS == "balanced"

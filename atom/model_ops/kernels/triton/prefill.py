@@ -86,7 +86,7 @@ def attention_prefill(
     """q [Tp, HQ, D], k and v [Tp, HK, D] of the prefill rows; returns [Tp, HQ * D]."""
     rows = plan.prefill
     assert rows is not None
-    if rows.is_fresh and soft_cap == 0.0 and sinks is None and _has_flash(q):
+    if isinstance(rows, PrefillRows) and rows.is_fresh and soft_cap == 0.0 and sinks is None and _has_flash(q):
         return _flash(q, k, v, rows, scale, window)
     num_tokens, num_heads, head_dim = q.shape
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
