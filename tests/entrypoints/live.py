@@ -67,8 +67,9 @@ value
 
 
 def server_config(**changes: Any) -> ServerConfig:
-    """The default server configuration, with changes."""
-    return replace(server_config_from_args(parse_args([])), disable_uvicorn_access_log=True, **changes)
+    """The default server configuration, but for connections that stay open while a test is held up; with changes."""
+    defaults = server_config_from_args(parse_args([]))
+    return replace(defaults, **{"disable_uvicorn_access_log": True, "timeout_keep_alive": 600, **changes})
 
 
 def scripted(

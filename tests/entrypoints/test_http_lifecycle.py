@@ -12,9 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
+from atom.entrypoints.openai import connection, lifecycle
 from atom.entrypoints.scripted.script import Script
 from atom.entrypoints.scripted.serving import ScriptedServing
-from tests.entrypoints.live import LiveServer, error_of, frames_of, running, script, scripted
+from tests.entrypoints.gate import Gate
+from tests.entrypoints.live import PATIENCE, LiveServer, error_of, frames_of, running, script, scripted
 
 SLOW = Script(id="slow", text="x" * 100_000, delay=0.01)
 BODIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -23,7 +25,7 @@ BODIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Wait for something that has to happen."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -68,9 +70,8 @@ def test_a_client_that_leaves_ends_its_work(server: LiveServer, kind: str, strea
     if stream and script_id == "slow":
         assert client.recv(1000)
     client.close()
-    until(lambda: num_running(server) == 0)
-    assert engine.stats.requests_aborted == aborted + num_choices
-    assert len(server.serving.work) == 0
+    until(lambda: (num_running(server), len(server.serving.work)) == (0, 0))
+    until(lambda: engine.stats.requests_aborted == aborted + num_choices)
     assert server.chat(headers=script("quick")).status_code == 200
 
 
@@ -79,10 +80,8 @@ def test_gauges_fall_when_all_clients_leave_at_once(server: LiveServer) -> None:
     until(lambda: num_running(server) == 20)
     for client in clients:
         client.close()
-    until(lambda: num_running(server) == 0)
-    metrics = server.client.get("/metrics").text
-    assert "atom:requests_in_progress 0.0" in metrics and "atom:stream_longest_silence_seconds 0.0" in metrics
-    assert "atom:requests_running 0.0" in metrics
+    gauges = ("atom:requests_in_progress", "atom:stream_longest_silence_seconds", "atom:requests_running")
+    until(lambda: all(f"{gauge} 0.0" in server.client.get("/metrics").text for gauge in gauges))
 
 
 def test_a_client_that_half_closes_is_gone(server: LiveServer) -> None:
@@ -101,19 +100,38 @@ def test_a_client_that_stops_reading_does_not_stop_others(server: LiveServer) ->
     until(lambda: num_running(server) == 0)
 
 
-def test_keep_alive_connections_are_reused_and_then_closed(caplog: pytest.LogCaptureFixture) -> None:
+HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+def ask_health(client: socket.socket) -> None:
+    client.sendall(HEALTH)
+    received = b""
+    while b'{"status":"ok"}' not in received:
+        piece = client.recv(4096)
+        assert piece, "the server has closed the connection"
+        received += piece
+    assert b"200 OK" in received
+
+
+def test_connections_are_reused(server: LiveServer) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as client:
+        ask_health(client)
+        ask_health(client)
+
+
+def test_an_idle_connection_is_closed_and_its_reuse_is_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LINGER", PATIENCE)
+    monkeypatch.setattr(connection.Connection, "_last_hint", -connection.LOG_INTERVAL)
     with running(scripted("hi", timeout_keep_alive=1)) as server:
         host, port = server.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=60) as client:
-            for _ in range(2):
-                client.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
-                received = b""
-                while b'{"status":"ok"}' not in received:
-                    received += client.recv(4096)
-                assert b"200 OK" in received
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as client:
+            ask_health(client)
             assert client.recv(4096) == b""  # closed when idle for longer than the flag allows
             assert "keep-alive" not in caplog.text
-            client.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+            client.sendall(HEALTH)
             until(lambda: "raise --timeout-keep-alive" in caplog.text)
 
 
@@ -125,22 +143,26 @@ def in_thread(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
 
 
 def test_a_stopping_server_finishes_what_runs_and_refuses_the_rest() -> None:
-    with running(scripted(Script(id="slow", text="x" * 100, delay=0.01))) as server:
-        idle = httpx.Client(base_url=server.url)
+    with running(scripted(Script(text="x" * 100, first_delay=1), drain_timeout=600.0)) as server:
+        gate = Gate(server)
+        idle = httpx.Client(base_url=server.url, timeout=PATIENCE)
         idle.get("/health")
         stream, streamed = in_thread(lambda: server.complete(stream=True))
-        whole, answers = in_thread(lambda: httpx.post(server.url + "/v1/completions", json={"prompt": "x"}, timeout=30))
+        whole, answers = in_thread(
+            lambda: httpx.post(server.url + "/v1/completions", json={"prompt": "x"}, timeout=PATIENCE)
+        )
         until(lambda: num_running(server) == 2)
         server.loop.call_soon_threadsafe(server.signals.first.set)
         until(lambda: server.serving.is_draining)
-        for client in (idle, httpx.Client(base_url=server.url)):
+        for client in (idle, httpx.Client(base_url=server.url, timeout=PATIENCE)):
             refused = client.post("/v1/completions", json={"prompt": "x"})
             assert error_of(refused, 503)["code"] == "shutting_down" and refused.headers["retry-after"] == "1"
             assert client.get("/health").status_code == 503
             assert client.get("/metrics").status_code == 200
             client.close()
-        stream.join(20)
-        whole.join(20)
+        gate.let_pass(2)
+        stream.join(PATIENCE)
+        whole.join(PATIENCE)
         assert frames_of(streamed[0])[-1] == "[DONE]"
         assert answers[0].json()["usage"]["completion_tokens"] == 100
         until(lambda: server.exit_code is not None)
@@ -149,24 +171,27 @@ def test_a_stopping_server_finishes_what_runs_and_refuses_the_rest() -> None:
 
 @pytest.mark.parametrize("way", ["drain timeout", "second signal"])
 def test_what_does_not_finish_is_cut_with_a_last_word(way: str) -> None:
-    with running(scripted(SLOW, drain_timeout=0.2 if way == "drain timeout" else 60.0)) as server:
+    with running(scripted(SLOW, drain_timeout=0.2 if way == "drain timeout" else 600.0)) as server:
         stream, streamed = in_thread(lambda: server.complete(stream=True, max_tokens=3000))
         whole, answers = in_thread(
-            lambda: httpx.post(server.url + "/v1/completions", json={"prompt": "x", "max_tokens": 3000}, timeout=30)
+            lambda: httpx.post(
+                server.url + "/v1/completions", json={"prompt": "x", "max_tokens": 3000}, timeout=PATIENCE
+            )
         )
         until(lambda: num_running(server) == 2)
         server.loop.call_soon_threadsafe(server.signals.first.set)
         if way == "second signal":
             server.loop.call_soon_threadsafe(server.signals.second.set)
-        stream.join(20)
-        whole.join(20)
+        stream.join(PATIENCE)
+        whole.join(PATIENCE)
         assert json.loads(frames_of(streamed[0])[-1])["error"]["code"] == "shutting_down"
         assert error_of(answers[0], 503)["code"] == "shutting_down"
         until(lambda: server.exit_code is not None)
         assert server.exit_code == 0 and num_running(server) == 0
 
 
-def test_an_engine_that_dies() -> None:
+def test_an_engine_that_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "DEATH_NOTICE", 600.0)
     with running(scripted(SLOW, Script(id="queued", text="x", first_delay=60))) as server:
         assert isinstance(server.serving, ScriptedServing)
         threads = [
@@ -178,7 +203,7 @@ def test_an_engine_that_dies() -> None:
         until(lambda: num_running(server) == 4)  # the last one's second choice waits for its first
         server.in_loop(server.serving.scripted_engine.die)
         for thread, _ in threads:
-            thread.join(60)
+            thread.join(PATIENCE)
         streamed, whole, queued, several = (results[0] for _, results in threads)
         assert json.loads(frames_of(streamed)[-1])["error"]["code"] == "engine_dead"
         for response in (whole, queued, several):
@@ -187,14 +212,23 @@ def test_an_engine_that_dies() -> None:
         assert error_of(server.client.get("/health"), 503)["code"] == "engine_dead"
         assert error_of(server.complete(), 503)["code"] == "engine_dead"
         assert "atom:engine_up 0.0" in server.client.get("/metrics").text
-        until(lambda: server.exit_code is not None, 5.0)
+        assert server.exit_code is None
+        server.loop.call_soon_threadsafe(server.signals.first.set)  # who stops it need not wait for the notice to end
+        until(lambda: server.exit_code is not None)
+        assert server.exit_code == 1
+
+
+def test_a_server_whose_engine_has_died_stops_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "DEATH_NOTICE", 0.01)
+    with running(scripted()) as server:
+        assert isinstance(server.serving, ScriptedServing)
+        server.in_loop(server.serving.scripted_engine.die)
+        until(lambda: server.exit_code is not None)
         assert server.exit_code == 1
 
 
 def test_a_taken_port_is_refused() -> None:
-    from atom.entrypoints.openai.lifecycle import bind_socket
-
     with running(scripted()) as server:
         host, port = server.url.removeprefix("http://").split(":")
         with pytest.raises(OSError, match="in use"):
-            bind_socket(host, int(port))
+            lifecycle.bind_socket(host, int(port))

@@ -70,7 +70,7 @@ class _Server(uvicorn.Server):
 def bind_socket(host: str, port: int) -> socket.socket:
     """An address, taken before the model loads: one that is in use is refused at once (OSError).
 
-    It is to listen before anyone is told of it: clients who come before `serve` takes them wait instead of being refused.
+    It is to listen before anyone is told of it: clients who come before `serve` then wait instead of being refused.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named, since asyncio sets TCP_NODELAY only then; without it every answer waits 40 ms for an ACK.
