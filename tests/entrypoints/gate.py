@@ -6,6 +6,9 @@ Knows nothing of what is asked or answered.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+import httpx
 
 from atom.entrypoints.scripted.serving import ScriptedServing
 from tests.entrypoints.live import LiveServer
@@ -21,6 +24,17 @@ class Gate:
         self._go_on = self._engine._pause
         self._passes = asyncio.Semaphore(0)
         self._engine._pause = self._pause
+
+    def stream(self, path: str, body: Any, *marks: tuple[str, int]) -> httpx.Response:
+        """A streamed answer, read to its end. A delay ends once the next (mark, n) has come n times."""
+        text, ends = "", list(marks)
+        with self._live.client.stream("POST", path, json={**body, "stream": True}) as response:
+            for piece in response.iter_text():
+                text += piece
+                while ends and text.count(ends[0][0]) >= ends[0][1]:
+                    del ends[0]
+                    self.let_pass()
+        return httpx.Response(response.status_code, headers=response.headers, text=text, request=response.request)
 
     def let_pass(self, number: int = 1) -> None:
         """End so many delays, those that are still to come included."""

@@ -25,10 +25,15 @@ def server() -> Iterator[LiveServer]:
         Script(id="thought", text="<think>One and one.</think>Two."),
         Script(id="calls", text=f"<think>t</think>I look. {WEATHER_CALL} and {CLOCK_CALL} done"),
         Script(id="empty", text=""),
-        Script(id="slow", text="abc", delay=0.25),
         Script(id="fault", text="abcdef", fault_after=2),
     ]
-    with running(scripted(*scripts, sse_keep_alive=0.1)) as live:
+    with running(scripted(*scripts, sse_keep_alive=0.0)) as live:
+        yield live
+
+
+@pytest.fixture(scope="module")
+def pinging() -> Iterator[LiveServer]:
+    with running(scripted(Script(id="slow", text="abc", delay=0.25), sse_keep_alive=0.1)) as live:
         yield live
 
 
@@ -43,8 +48,8 @@ def client(server: LiveServer, name: str, strict: bool = True) -> anthropic.Anth
 
 
 @pytest.mark.parametrize("name", ["plain", "thought", "calls", "empty", "slow"])
-def test_the_stream_helper_adds_up_to_the_whole(server: LiveServer, name: str) -> None:
-    sdk = client(server, name)
+def test_the_stream_helper_adds_up_to_the_whole(server: LiveServer, pinging: LiveServer, name: str) -> None:
+    sdk = client(pinging if name == "slow" else server, name)
     whole = sdk.messages.create(model=MODEL, max_tokens=2048, messages=MESSAGES, tools=TOOLS, thinking=THINK)
     with sdk.messages.stream(model=MODEL, max_tokens=2048, messages=MESSAGES, tools=TOOLS, thinking=THINK) as stream:
         texts = "".join(stream.text_stream)

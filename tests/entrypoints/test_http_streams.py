@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from atom.entrypoints.scripted.script import Script
 from atom.entrypoints.scripted.serving import ScriptedServing
+from tests.entrypoints.gate import Gate
 from tests.entrypoints.live import LiveServer, frames_of, running, script, scripted, stream_json
 
 CALL = "<tool_call>\n<function=get_weather>\n<parameter=city>\nBern\n</parameter>\n</function>\n</tool_call>"
@@ -35,13 +36,13 @@ SCRIPTS = [
     Script(id="two", text=f"{CALL}{CALL}", format="qwen"),
     Script(id="undeclared", text=f"Use {CALL.replace('get_weather', 'other')} so.", format="qwen"),
     Script(id="empty", text=""),
-    Script(id="slow", text="abc", first_delay=0.4),
+    Script(id="late", text="abc", first_delay=0.1),
 ]
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LiveServer]:
-    with running(scripted(*SCRIPTS, sse_keep_alive=0.1)) as live:
+    with running(scripted(*SCRIPTS, sse_keep_alive=0.0)) as live:
         yield live
 
 
@@ -241,8 +242,10 @@ def test_several_choices_in_one_stream(server: LiveServer) -> None:
         assert sum("role" in c["delta"] for c in own) == 1
 
 
-def test_comments_while_a_stream_waits(server: LiveServer) -> None:
-    response = server.chat(stream=True, headers=script("slow"))
+def test_comments_while_a_stream_waits() -> None:
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+    with running(scripted(Script(text="abc", first_delay=1), sse_keep_alive=0.02)) as live:
+        response = Gate(live).stream("/v1/chat/completions", body, (": keep-alive", 1))
     assert response.text.startswith(": keep-alive\n\n")
     assert fold(stream_json(response))["content"] == "abc"
 
@@ -285,5 +288,5 @@ def test_any_cut_gives_the_same_answer(server: LiveServer, text: str, cuts: list
 
 def test_the_clock_of_usage(server: LiveServer) -> None:
     before = time.monotonic()
-    usage = server.chat(headers=script("slow")).json()["usage"]
-    assert 0.4 <= usage["ttft_s"] <= time.monotonic() - before
+    usage = server.chat(headers=script("late")).json()["usage"]
+    assert 0.1 <= usage["ttft_s"] <= time.monotonic() - before
