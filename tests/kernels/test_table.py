@@ -112,6 +112,17 @@ def test_operations_that_share_the_cache_share_its_layout() -> None:
     assert {forced.choice[name] for name in attention} == {"reference"}
 
 
+@pytest.mark.parametrize("asked", ["linear=triton", "linear_pack=triton", "linear=triton,rms_norm=reference"])
+def test_a_backend_on_request_is_taken_for_the_whole_group_only_when_it_is_named(asked: str) -> None:
+    both = table_with(linear={"triton": entry()}, linear_pack={"triton": entry()})
+    for platform in ("cuda", "rocm"):
+        for overrides, backend in (("", "reference"), (asked, "triton")):
+            choice = select_kernels(platform, overrides, both).choice
+            assert (choice["linear"], choice["linear_pack"]) == (backend, backend)
+    with pytest.raises(ValueError, match=r"no usable kernel for linear.*triton: not implemented"):
+        select_kernels("cuda", asked, table_with())
+
+
 @pytest.mark.parametrize("text", ["rms_norm", "rms_norm=fast", "norm=reference", "=reference"])
 def test_a_wrong_override_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="ATOM_KERNELS"):

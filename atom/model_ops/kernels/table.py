@@ -10,8 +10,16 @@ _TRITON = "atom.model_ops.kernels.triton"
 _AITER = "atom.model_ops.kernels.aiter"
 
 TABLE: dict[str, dict[str, str]] = {
-    "linear_pack": {"reference": f"{_REFERENCE}.linear:linear_pack", "aiter": f"{_AITER}.linear:linear_pack"},
-    "linear": {"reference": f"{_REFERENCE}.linear:linear", "aiter": f"{_AITER}.linear:linear"},
+    "linear_pack": {
+        "reference": f"{_REFERENCE}.linear:linear_pack",
+        "triton": f"{_TRITON}.linear:linear_pack",
+        "aiter": f"{_AITER}.linear:linear_pack",
+    },
+    "linear": {
+        "reference": f"{_REFERENCE}.linear:linear",
+        "triton": f"{_TRITON}.linear:linear",
+        "aiter": f"{_AITER}.linear:linear",
+    },
     "fp8_linear_pack": {
         "reference": f"{_REFERENCE}.fp8_linear:fp8_linear_pack",
         "triton": f"{_TRITON}.fp8_linear:fp8_linear_pack",

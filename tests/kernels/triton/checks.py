@@ -26,6 +26,7 @@ from atom.model_ops.step import StepInputs
 from tests.kernels.dense import dense_attention, make_step
 from tests.kernels.triton import interpreted
 from tests.kernels.triton.fp8_checks import FP8_CHECKS
+from tests.kernels.triton.linear_checks import LINEAR_CHECKS
 from tests.kernels.triton.sampling_checks import SAMPLING_CHECKS
 
 _CPU = torch.device("cpu")
@@ -323,6 +324,7 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     "greedy": check_greedy,
     **SAMPLING_CHECKS,
     **FP8_CHECKS,
+    **LINEAR_CHECKS,
     "rope and write": check_rope_write,
     "fp8 write": check_float8_write,
     "padding": check_padding,

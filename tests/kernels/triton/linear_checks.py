@@ -1,0 +1,76 @@
+"""Products of few tokens in Triton against float64: every number of tokens, ragged sizes, poisoned outputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import torch
+
+from atom.model_ops.kernels.triton import linear, linear_few
+from atom.model_ops.kernels.triton.linear_few import Tile, by_tensor_cores, by_threads
+
+# Rounding to bfloat16 alone is up to 3.9e-3 of a value.
+_LIMIT = 4.5e-3
+# Sizes that a tile divides, that it does not, and that are smaller; several steps of inputs and one.
+_SIZES = ((16, 512), (9, 500), (3, 77), (5, 700))
+_TILES = (by_threads(8, 512, 4), by_threads(4, 256, 2), by_tensor_cores(16, 2, 3), by_tensor_cores(8, 8, 4))
+
+
+def random(device: torch.device, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, device=device).bfloat16()
+
+
+def checked(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, found: torch.Tensor) -> None:
+    """AssertionError unless `found` is the product; poison that was left in it never passes."""
+    wanted = x.double() @ weight.double().t() + (0 if bias is None else bias.double())
+    assert found.dtype == x.dtype
+    assert found.shape == wanted.shape
+    errors = (found.double() - wanted).norm(dim=1) / wanted.norm(dim=1)
+    assert errors.max() < _LIMIT, f"{errors.max():.2e} of {tuple(weight.shape)}"
+
+
+def check_tile(tile: Tile, device: torch.device) -> None:
+    """Both a batch of tokens between others and one alone, with and without bias."""
+    most = linear_few.MAX_TOKENS if tile.stages else linear_few.MAX_TOKENS_BY_THREADS
+    for (outputs, width), has_bias in zip(_SIZES, itertools.cycle((True, False))):
+        weight, bias = random(device, outputs, width), random(device, outputs) if has_bias else None
+        for count in (1, 2, 3, most) if tile.stages else range(1, most + 1):
+            # Rows of a wider tensor, full of values that no product may see.
+            wide = torch.full((count, width + 16), float("nan"), device=device).bfloat16()
+            x = wide[:, :width]
+            x.copy_(random(device, count, width))
+            leave_poison(outputs * count, device)
+            found = linear_few.few_linear(x, weight, bias, tile)
+            checked(x, weight, bias, found)
+            x[:-1] = 1e30
+            again = linear_few.few_linear(x, weight, bias, tile)
+            assert torch.equal(again[-1], found[-1]), "a token's product depends on the other tokens"
+
+
+def leave_poison(size: int, device: torch.device) -> None:
+    """Leave NaN in memory that the allocator hands out next."""
+    kept = torch.full((size,), float("nan"), device=device, dtype=torch.bfloat16)
+    del kept
+
+
+def check_choice(device: torch.device) -> None:
+    """The operation as the table has it: every number of tokens to beyond the most, and what the library takes."""
+    for outputs, width in ((16, 320), (8, 4112)):
+        weight, bias = random(device, outputs, width), random(device, outputs)
+        packed = linear.linear_pack(weight, bias)
+        for count in (1, 2, 4, 5, 16, 17):
+            x = random(device, count, width)
+            checked(x, weight, bias, linear.linear(x, packed))
+    odd = linear.linear_pack(random(device, 7, 33), None)
+    for x in (random(device, 2, 33), random(device, 33, 2).t()):
+        checked(x, odd.weight, None, linear.linear(x, odd))
+    assert linear.linear(x[:0], odd).shape == (0, 7)
+    whole = linear.linear_pack(torch.eye(16, device=device), torch.ones(16, device=device))
+    assert torch.equal(linear.linear(whole.weight, whole), whole.weight + 1)
+
+
+LINEAR_CHECKS: dict[str, Callable[[torch.device], None]] = {
+    "linear, as the table has it": check_choice,
+    **{f"linear, {tile}": lambda device, tile=tile: check_tile(tile, device) for tile in _TILES},
+}
