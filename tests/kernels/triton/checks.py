@@ -6,9 +6,8 @@ TRITON_INTERPRET=1. Sizes are small: the interpreter runs a program at a time.
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -20,14 +19,16 @@ from atom.model_ops.kernels.reference import activation as plain_activation
 from atom.model_ops.kernels.reference import norm as plain_norm
 from atom.model_ops.kernels.reference.plan import attention_plan as plain_plan
 from atom.model_ops.kernels.select import select_kernels
-from atom.model_ops.kernels.triton import activation, decode, kv_cache, norm, plan, prefill, sampling, shares
+from atom.model_ops.kernels.triton import activation, decode, kv_cache, norm, plan, prefill, sampling
 from atom.model_ops.rope import rope_table
 from atom.model_ops.step import StepInputs
 from tests.kernels.dense import dense_attention, make_step
 from tests.kernels.triton import interpreted
 from tests.kernels.triton.fp8_checks import FP8_CHECKS
 from tests.kernels.triton.linear_checks import LINEAR_CHECKS
+from tests.kernels.triton.padded_checks import PADDED_CHECKS
 from tests.kernels.triton.sampling_checks import SAMPLING_CHECKS
+from tests.kernels.triton.splits import cut_into
 
 _CPU = torch.device("cpu")
 _FLOAT8 = torch.float8_e4m3fn
@@ -242,19 +243,6 @@ def in_cache(kept: torch.Tensor, scales: torch.Tensor | None, case: Case) -> tor
     return to_float8(kept.float() / scales.unsqueeze(-1), case.float8)
 
 
-@contextlib.contextmanager
-def cut_into(parts: int | None) -> Iterator[None]:
-    """Decode attention in so many parts or shares, whatever the batch size; None: as the kernel chooses."""
-    chosen = decode.num_parts, shares.shares_among
-    if parts is not None:
-        decode.num_parts = lambda num_tokens, num_kv_heads: parts
-        shares.shares_among = lambda num_kv_heads: parts
-    try:
-        yield
-    finally:
-        decode.num_parts, shares.shares_among = chosen
-
-
 def make_cache(shape: tuple[int, ...], case: Case, device: torch.device) -> torch.Tensor:
     """A cache full of poison; one for high block ids takes memory only where it is written."""
     if not case.first_block:
@@ -328,6 +316,7 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     "rope and write": check_rope_write,
     "fp8 write": check_float8_write,
     "padding": check_padding,
+    **PADDED_CHECKS,
     **{name: lambda device, case=case: check_attention(case, device) for name, case in CASES.items()},
 }
 
