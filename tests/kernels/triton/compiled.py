@@ -30,6 +30,7 @@ from atom.model_ops.kernels.triton import (
     fp8_product,
     fp8_quantize,
     kv_cache,
+    linear,
     masks,
     norm,
     plan,
@@ -123,6 +124,7 @@ def compile_all(names: Sequence[str], float8: torch.dtype) -> None:
     for name in names:
         attention(SHAPES[name], float8)
     project(float8)
+    few_tokens()
 
 
 def sample() -> None:
@@ -150,6 +152,15 @@ def project(float8: torch.dtype) -> None:
             fp8_fused.fp8_rms_norm(x, x.clone(), x[0], 1e-6, packed)
             fp8_fused.fp8_rms_norm(x, None, x[0], 1e-6, packed)
             fp8_fused.fp8_silu_and_mul(torch.zeros(tokens, 24576, dtype=x.dtype), packed)
+
+
+def few_tokens() -> None:
+    """Products of Qwen3's weights with a decode step's tokens, a kernel each."""
+    weights = {1: ((4096, 1024), (1024, 3072), (4096, 12288)), 4: ((6144, 4096),), 8: ((1024, 2048), (6144, 4096))}
+    for tokens, outputs, width in [(n, *size) for n, sizes in weights.items() for size in sizes] + [(16, 8192, 4096)]:
+        weight = torch.zeros(outputs, width, dtype=torch.bfloat16)
+        x = weight[:1].expand(tokens, -1)
+        linear.linear(x, linear.linear_pack(weight, weight[:, 0].contiguous() if tokens == 8 else None))
 
 
 def attention(shape: Shape, float8: torch.dtype) -> None:
@@ -193,6 +204,8 @@ def any_batch(float8: torch.dtype) -> None:
             fp8_product.fp8_product(fp8_quantize.quantize(x, form), weight, scales, block_rows, None)
             fp8_fused.fp8_rms_norm(x, x.clone(), x[0], 1e-6, packed)
             fp8_fused.fp8_silu_and_mul(torch.zeros(count, 2048, dtype=x.dtype), packed)
+        few = torch.zeros(count % 5 + 5, 1024, dtype=torch.bfloat16)
+        linear.linear(few, linear.linear_pack(few[:1].expand(64, -1).contiguous(), None))
         floats, longs = torch.ones(count), torch.ones(count, dtype=torch.int64)
         drawing.sample(logits[:count], floats, floats.int(), floats, floats, floats)
         random.philox_uniform(longs, longs)

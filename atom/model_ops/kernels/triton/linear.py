@@ -80,4 +80,4 @@ def _by_tensor_cores(num_tokens: int, num_outputs: int) -> Tile:
         return by_tensor_cores(32, 4, 4)
     if num_outputs == 32 * _WANTED_PROGRAMS:
         return by_tensor_cores(32, 8, 4)
-    return by_tensor_cores(16 if num_outputs >= 16 * _WANTED_PROGRAMS else 8, 8, 4)
+    return by_tensor_cores(16, 8, 4) if num_outputs >= 16 * _WANTED_PROGRAMS else by_tensor_cores(8, 8, 6)

@@ -8,6 +8,7 @@ the tokens beside it. Shapes: T tokens, N outputs, K inputs.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,8 @@ MAX_TOKENS = 16
 MAX_TOKENS_BY_THREADS = 4
 # Inputs that a warp multiplies in a step by tensor cores: 128 bytes of a row of the weight.
 _WARP_INPUTS = 64
+# What gfx942 has shared memory for, 64 KB a program.
+_STAGES_ON_AMD = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,14 @@ def _linear_by_tensor_cores(
     tl.store(at, total.to(out.dtype.element_ty), mask=(tokens < T)[:, None] & (outputs < N)[None, :])
 
 
+@functools.cache
+def _is_amd() -> bool:
+    if triton.knobs.runtime.interpret:
+        return False
+    is_amd: bool = triton.runtime.driver.active.get_current_target().backend == "hip"
+    return is_amd
+
+
 def few_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, tile: Tile) -> torch.Tensor:
     """x [T, K] @ weight [N, K].T + bias [N], T from 1 to what the tile is for; inner axes without gaps."""
     num_tokens, (num_outputs, width) = x.shape[0], weight.shape
@@ -142,8 +153,9 @@ def few_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
     given = (x, x.stride(0), weight, bias, out, num_tokens, num_outputs, width)
     is_even = width % tile.inputs == 0
     if tile.stages:
+        stages = min(tile.stages, _STAGES_ON_AMD) if _is_amd() else tile.stages
         _linear_by_tensor_cores[grid](
-            *given, TP=MAX_TOKENS, BN=tile.outputs, BK=_WARP_INPUTS, WARPS=tile.num_warps, STAGES=tile.stages,
+            *given, TP=MAX_TOKENS, BN=tile.outputs, BK=_WARP_INPUTS, WARPS=tile.num_warps, STAGES=stages,
             HAS_BIAS=bias is not None, EVEN=is_even, PRECISION=precision(x.dtype), num_warps=tile.num_warps,
         )  # fmt: skip
     else:
