@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 ENGINE_ENTRY = "atom.model_engine.engine_core:run"
 IN_PROCESS_EXECUTOR = "atom.model_engine.executor.in_process:InProcessExecutor"
 # How long a process may take to leave after it has nothing left to do.
-EXIT_GRACE = 5.0
+EXIT_GRACE = 15.0
 # Seconds between two looks at whether an engine that is ready listens too, which it does within a few milliseconds.
 CONNECT_POLL = 0.001
 
@@ -242,12 +242,13 @@ class ProcessEngineClient:
             self._loop.call_later(CONNECT_POLL, self._connect, info)
 
     def _exit_in_thread(self, code: int) -> None:
+        self._sockets.wait_for_last_words()
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._on_exit, code)
 
     def _on_exit(self, code: int) -> None:
         if self._state != "closed":
-            self._receive()  # its last words
+            self._receive()
         self._end(self._error if self._state == "stopping" else f"{self._error} ({describe_exit(code)})")
         self._exited.set()
 

@@ -10,11 +10,13 @@ import contextlib
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from atom.model_engine.messages import FromEngine, ToEngine
 
@@ -24,6 +26,10 @@ _decode_from_engine = msgspec.msgpack.Decoder(FromEngine).decode
 
 # Longest path of a Unix socket (sun_path), less the null byte, on the strictest system.
 _MAX_SOCKET_PATH = 103
+
+# Seconds that an engine's last messages may take to leave it, and to arrive. They take milliseconds, unless the API
+# process is held up.
+_LAST_WORDS = 10.0
 
 
 class EngineAddresses(msgspec.Struct, frozen=True):
@@ -41,6 +47,7 @@ class ClientSockets:
         self._folder: Path | None = None
         self._to_engine = _socket(self._context, zmq.PUSH)
         self._from_engine = _socket(self._context, zmq.PULL)
+        self._connections = self._from_engine.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         self.addresses = self._bind()
         self.fd: int = self._from_engine.fileno()
 
@@ -72,6 +79,16 @@ class ClientSockets:
         """Every message that has arrived, without waiting."""
         return (_decode_from_engine(frame) for frame in _frames(self._from_engine))
 
+    def wait_for_last_words(self) -> None:
+        """Return when everything is there to be received that an engine sent which has exited since.
+
+        What it sent may be on its way still: another thread takes it from the system, and may be slow. The one method
+        that may be called from a thread of its own.
+        """
+        num_open, deadline = 0, time.monotonic() + _LAST_WORDS
+        while self._connections.poll(max(0, int(1000 * (deadline - time.monotonic()))) if num_open else 0):
+            num_open += 1 if recv_monitor_message(self._connections)["event"] == zmq.EVENT_ACCEPTED else -1
+
     def unlink(self) -> None:
         """Remove the sockets' names, which a connected engine needs no more: nothing is left, however this ends."""
         if self._folder is not None:
@@ -80,6 +97,8 @@ class ClientSockets:
 
     def close(self) -> None:
         """Close at once; what was not delivered is dropped."""
+        self._from_engine.disable_monitor()
+        self._connections.close(linger=0)
         self._to_engine.close(linger=0)
         self._from_engine.close(linger=0)
         self._context.term()
@@ -110,9 +129,9 @@ class EngineSockets:
         self._to_engine.poll(None if timeout is None else max(0, int(timeout * 1000)))
 
     def close(self) -> None:
-        """Close after what was sent has left, or a second."""
+        """Close after what was sent has left, which an API process that is held up may delay."""
         self._to_engine.close(linger=0)
-        self._from_engine.close(linger=1000)
+        self._from_engine.close(linger=int(1000 * _LAST_WORDS))
         self._context.term()
 
 

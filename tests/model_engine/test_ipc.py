@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 import zmq
 
@@ -60,14 +62,14 @@ def test_every_message_arrives_as_it_was_sent(pair: tuple[ClientSockets, EngineS
         engine.send(answer)
     answers: list[object] = []
     while len(answers) < len(FROM_ENGINE):
-        client._from_engine.poll(5000)
+        assert client._from_engine.poll(60_000)
         answers += client.receive_all()
     assert answers == FROM_ENGINE
     for message in TO_ENGINE:
         client.send(message)
     received: list[object] = []
     while len(received) < len(TO_ENGINE):
-        engine.wait(5)
+        engine.wait(60)
         received += engine.receive_all()
     assert received[0].sampling.stop_list == ("a", "b")  # type: ignore[attr-defined]  # the first message is a request
     assert received[1:] == TO_ENGINE[1:]
@@ -77,13 +79,40 @@ def test_connected_sockets_need_no_names(pair: tuple[ClientSockets, EngineSocket
     client, engine = pair
     folder = client._folder
     engine.send(EngineDead("why"))
-    client._from_engine.poll(5000)
-    client._to_engine.poll(5000, zmq.POLLOUT)
+    assert client._from_engine.poll(60_000)
+    assert client._to_engine.poll(60_000, zmq.POLLOUT)
     client.unlink()
     assert folder is None or not folder.exists()
     client.send(Shutdown())
-    engine.wait(5)
+    engine.wait(60)
     assert list(engine.receive_all()) == [Shutdown()]
+
+
+def test_an_engine_has_its_last_words_until_it_is_gone(
+    pair: tuple[ClientSockets, EngineSockets], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the system holds for an engine that has gone is on its way still."""
+    monkeypatch.setattr(ipc, "_LAST_WORDS", 600.0)
+    client, engine = pair
+    words = [EngineDead(str(place) * 1_000_000) for place in range(9)]
+    engine.send(words[0])
+    assert client._from_engine.poll(60_000)
+    waiting = threading.Thread(target=client.wait_for_last_words)
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    for message in words[1:]:
+        engine.send(message)
+    engine.close()
+    waiting.join(60)
+    assert not waiting.is_alive()
+    assert list(client.receive_all()) == words
+
+
+def test_an_engine_that_never_came_has_no_last_words() -> None:
+    client = ClientSockets()
+    client.wait_for_last_words()
+    client.close()
 
 
 def test_a_message_to_nobody_is_dropped() -> None:
