@@ -1,7 +1,7 @@
 """Settings of hypothesis for all tests: how long an example takes says nothing here, and each run draws the same.
 
 A busy machine would turn time limits red, and a draw that nobody saw before would do so to a change that it has nothing
-to do with. New draws: `make test TESTS="tests --hypothesis-profile=default"`, or `--hypothesis-seed`.
+to do with. New draws: `make test TESTS="tests --hypothesis-profile=default"`.
 """
 
 from __future__ import annotations

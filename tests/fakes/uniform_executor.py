@@ -90,6 +90,7 @@ class UniformExecutor(Executor):
         self.slots: dict[int, Slot] = {}
         self.results: deque[StepResult] = deque()
         self.is_shut_down = False
+        self.is_failing = False
         self.waiting: list[Future[str]] = []
         self.on_batch = on_batch
 
@@ -133,17 +134,20 @@ class UniformExecutor(Executor):
         if self.config.step_seconds:
             time.sleep(self.config.step_seconds)
         result = self.results.popleft()
-        if result.step == self.config.fail_at_step:
+        if self.is_failing or result.step == self.config.fail_at_step:
             raise RuntimeError(f"step {result.step} failed, as it was told to")
         return result
 
     def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> Future[str]:
-        """`wait` ends when `go_on` is called, `refuse` fails with the code that it is given."""
+        """`wait` ends when `go_on` is called, `refuse` fails with the given code, and after `fail` the next step does."""
         if name == "exit":
             os._exit(3)
         future: Future[str] = Future()
         if name == "wait":
             self.waiting.append(future)
+        elif name == "fail":
+            self.is_failing = True
+            future.set_result(json.dumps(None))
         elif name == "refuse":
             future.set_exception(EngineCallError("not now", str(arguments["code"])))
         elif name == "go_on":

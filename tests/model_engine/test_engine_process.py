@@ -16,6 +16,8 @@ import pytest
 
 from atom.model_engine.engine_process import ChildProcess, resolve
 
+# Seconds after which something that has to happen has failed to; far more than any machine needs.
+PATIENCE = 120.0
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -29,19 +31,28 @@ def exit_with(code: int) -> None:
 
 
 def written(note: Path) -> int:
-    for _ in range(2000):
-        if note.exists() and note.read_text():
-            return int(note.read_text())
+    deadline = time.monotonic() + PATIENCE
+    while not note.exists() or not note.read_text():
+        assert time.monotonic() < deadline, "the child did not start"
         time.sleep(0.005)
-    raise AssertionError("the child did not start")
+    return int(note.read_text())
 
 
-def gone(pid: int, seconds: float = 5.0) -> bool:
-    for _ in range(int(seconds / 0.01)):
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return True
+def is_gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def gone(pid: int, seconds: float) -> bool:
+    """Whether the process ends within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not is_gone(pid):
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.01)
-    return False
+    return True
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
@@ -59,8 +70,8 @@ def test_the_child_dies_with_its_parent(tmp_path: Path, how: signal.Signals) -> 
     child = written(note)
     assert not gone(child, 0.05)
     parent.send_signal(how)
-    parent.wait(10)
-    assert gone(child)
+    parent.wait(PATIENCE)
+    assert gone(child, PATIENCE)
 
 
 def test_the_child_ignores_the_terminals_signals_and_dies_when_killed(tmp_path: Path) -> None:
@@ -75,7 +86,7 @@ def test_the_child_ignores_the_terminals_signals_and_dies_when_killed(tmp_path: 
     assert not gone(child.pid, 0.2)
     assert child.is_running
     child.kill()
-    assert exited.wait(10)
+    assert exited.wait(PATIENCE)
     child.close()
     assert (codes, child.is_running) == ([-signal.SIGKILL], False)
 
@@ -85,7 +96,7 @@ def test_the_exit_code_is_reported() -> None:
     exited = threading.Event()
     entry = "tests.model_engine.test_engine_process:exit_with"
     child = ChildProcess(entry, (4,), lambda code: (codes.append(code), exited.set())[0])
-    assert exited.wait(30)
+    assert exited.wait(PATIENCE)
     child.close()
     assert codes == [4]
 
