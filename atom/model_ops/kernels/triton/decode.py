@@ -20,7 +20,7 @@ _WANTED_PROGRAMS = 512
 _MAX_PARTS = 32
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["table_stride"])
 def _decode(
     q, q_stride, cache, scales, tables, table_stride, positions, rows, sinks, out, partial, log_sums, scale, window,
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,

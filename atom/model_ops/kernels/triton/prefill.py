@@ -15,7 +15,7 @@ from atom.model_ops.kernels.triton.paged import LOG2_E, capped, load_tile, preci
 from atom.model_ops.kernels.triton.plan import Plan, PrefillRows
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["table_stride"])
 def _prefill(
     q, q_stride, cache, scales, tables, table_stride, tiles, sinks, out, scale, window,
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,

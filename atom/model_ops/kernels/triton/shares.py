@@ -61,7 +61,7 @@ def _share_out(
             tl.store(items + idle * 2, -1, mask=idle < num_items)
 
 
-@triton.jit(do_not_specialize=["num_tokens"])
+@triton.jit(do_not_specialize=["num_tokens", "table_stride"])
 def _decode_share(
     q, q_stride, cache, scales, tables, table_stride, positions, rows, items, firsts, num_tokens, sinks, out, partial,
     log_sums, scale, window,
