@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -106,20 +105,26 @@ def test_encode_in_many_threads() -> None:
 
 
 def test_other_threads_run_while_a_long_text_is_encoded() -> None:
+    """No thread is made to give way here, so this one has a turn before the other has ended only if that lets it."""
     tokenizer = Tokenizer(vocabularies.byte_level())
-    started, num_turns = threading.Event(), 0
+    turns, num_encoded = threading.Event(), 0
 
     def encode() -> None:
-        started.set()
-        tokenizer.encode("word " * 200_000)
+        nonlocal num_encoded
+        while num_encoded < 20 and not turns.is_set():
+            tokenizer.encode("word " * 100_000)
+            num_encoded += 1
 
+    interval = sys.getswitchinterval()
     thread = threading.Thread(target=encode)
-    thread.start()
-    started.wait()
-    while thread.is_alive():
-        num_turns += 1
-        time.sleep(0.001)
-    assert num_turns >= 10
+    sys.setswitchinterval(1000.0)
+    try:
+        thread.start()  # waits for the thread, which goes on to encode
+        turns.set()
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert num_encoded < 20
 
 
 def test_chat_template_is_handed_out(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.entrypoints.live import LiveServer, error_of, running, scripted
+from tests.entrypoints.live import PATIENCE, LiveServer, error_of, running, scripted
 
 KEYS = ("first-key", "second-key")
 PREFLIGHT = {"origin": "http://localhost:3000", "access-control-request-method": "POST"}
@@ -56,7 +56,7 @@ def test_without_a_key(guarded: LiveServer, headers: dict[str, str]) -> None:
 
 
 def test_a_key_of_other_bytes(guarded: LiveServer) -> None:
-    with httpx.Client(base_url=guarded.url) as client:
+    with httpx.Client(base_url=guarded.url, timeout=PATIENCE) as client:
         response = client.get("/v1/models", headers=[(b"x-api-key", b"\xff\xfe")])
     assert error_of(response, 401)
 

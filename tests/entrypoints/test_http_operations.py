@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.resources import files
@@ -16,12 +17,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from atom.entrypoints.scripted.script import Script
 from atom.entrypoints.scripted.serving import ScriptedServing
-from tests.entrypoints.live import MODEL, LiveServer, error_of, running, script, scripted
+from tests.entrypoints.live import MODEL, PATIENCE, LiveServer, error_of, running, script, scripted
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LiveServer]:
-    scripts = [Script(id="ok", text="fine"), Script(id="slow", text="x" * 100, delay=0.02)]
+    scripts = [Script(id="ok", text="fine"), Script(id="slow", text="x" * 100_000, delay=0.01)]
     serving = scripted(*scripts)
     serving.served_model_names = (MODEL, "org/other name")
     with running(serving) as live:
@@ -128,13 +129,16 @@ def test_counts_of_a_request(server: LiveServer) -> None:
 
 
 def test_gauges_while_a_stream_is_open(server: LiveServer) -> None:
-    body = {"prompt": "x", "stream": True}
+    body = {"prompt": "x", "stream": True, "max_tokens": 3000}
     with server.client.stream("POST", "/v1/completions", json=body, headers=script("slow")) as response:
         lines = response.iter_lines()  # kept: a dropped iterator would close the connection
         next(lines)
         during = samples(server)
         assert during["atom:requests_running"] == during["atom:requests_in_progress"] == 1
         assert during["atom:stream_longest_silence_seconds"] > 0
+    deadline = time.monotonic() + PATIENCE
+    while samples(server)["atom:requests_in_progress"]:
+        assert time.monotonic() < deadline
 
 
 def test_undeclared_calls_are_counted(server: LiveServer) -> None:
@@ -172,16 +176,16 @@ def test_long_work_on_a_text_leaves_the_event_loop(
         def slow(texts: str | list[str], *arguments: object, original: Callable[..., object], **more: object) -> object:
             if sum(map(len, texts)) > 10_000:
                 encoding.set()
-                assert go_on.wait(60)
+                assert go_on.wait(PATIENCE)
             return original(texts, *arguments, **more)
 
         monkeypatch.setattr(tokenizer, name, partial(slow, original=getattr(tokenizer, name)))
     results: list[int] = []
     thread = threading.Thread(target=lambda: results.append(post(server, "word " * 4_000).status_code))
     thread.start()
-    assert encoding.wait(60)
+    assert encoding.wait(PATIENCE)
     assert server.client.get("/health").status_code == 200
     assert server.complete("short", headers=script("ok")).status_code == 200
     go_on.set()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert results == [400]

@@ -139,7 +139,7 @@ class UniformExecutor(Executor):
         return result
 
     def call(self, name: str, arguments: dict[str, str | int | float | bool | None]) -> Future[str]:
-        """`wait` ends when `go_on` is called, `refuse` fails with the given code, and after `fail` the next step does."""
+        """`wait` ends when `go_on` is called, `refuse` fails with the given code, and `fail` fails the next step."""
         if name == "exit":
             os._exit(3)
         future: Future[str] = Future()

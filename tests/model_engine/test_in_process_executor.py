@@ -102,11 +102,12 @@ def test_a_profile_covers_the_steps_between_start_and_stop(config: Config, tmp_p
 
 
 def test_steps_run_while_a_trace_is_written(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    may_write = threading.Event()
+    writing, may_write = threading.Event(), threading.Event()
     write = profiler.write_trace
 
     def slow_write(*arguments: Any) -> None:
-        assert may_write.wait(20)
+        writing.set()
+        assert may_write.wait(120)
         write(*arguments)
 
     monkeypatch.setattr(profiler, "write_trace", slow_write)
@@ -114,6 +115,7 @@ def test_steps_run_while_a_trace_is_written(config: Config, tmp_path: Path, monk
     executor.start()
     executor.call("start_profile", {}).result()
     stop = executor.call("stop_profile", {})
+    assert writing.wait(120)
     executor.launch(prefill(0))
     assert executor.collect().step == 0
     for name in ("start_profile", "stop_profile"):
