@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atom.model_engine.batch import ScheduledBatch
+from atom.model_engine.batch import ScheduledBatch, SlotAdmission
 from atom.model_engine.model_runner import ModelRunner
 from atom.model_engine.padded_steps import StepShape
-from atom.model_engine.prefill_graphs import PrefillGraphs
+from atom.model_engine.prefill_graphs import PrefillGraphs, step_shapes
 from atom.sampling_params import SamplingParams
-from tests.model_engine.graphs_on_cpu import runner_with_graphs
+from tests.model_engine.graphs_on_cpu import runner_with_graphs, torch_kernels
 from tests.models.drive import GREEDY, Driver, Running, make_runner
 from tests.models.tiny import make_model, save_model
 
@@ -118,12 +120,18 @@ MIXES = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None)
-@given(mix=MIXES, is_greedy=st.booleans())
+SAMPLING = (
+    GREEDY,
+    SamplingParams(temperature=0.8, max_tokens=64, logprobs=2, ignore_eos=True),
+    SamplingParams(temperature=0.0, max_tokens=64, repetition_penalty=1.3, logit_bias={7: 2.0}, ignore_eos=True),
+)
+
+
+@settings(max_examples=30)
+@given(mix=MIXES, sampling=st.sampled_from(SAMPLING))
 def test_any_mix_is_as_eager(
-    mix: tuple[list[int], list[tuple[int, int]]], is_greedy: bool, eager: ModelRunner, graphed: ModelRunner
+    mix: tuple[list[int], list[tuple[int, int]]], sampling: SamplingParams, eager: ModelRunner, graphed: ModelRunner
 ) -> None:
-    sampling = GREEDY if is_greedy else SamplingParams(temperature=0.8, max_tokens=64, logprobs=2, ignore_eos=True)
     compare(eager, graphed, *mix, sampling)
 
 
@@ -159,3 +167,107 @@ def test_padding_writes_nothing_at_all(graphed: ModelRunner) -> None:
         graph.graph.replay()
     assert all(cache.isnan().all() for cache in caches)
     assert torch.equal(graphed.inputs.last_tokens[:-1], slots)
+
+
+def test_scored_prompts_run_without_a_graph(eager: ModelRunner, graphed: ModelRunner) -> None:
+    scored = msgspec.structs.replace(GREEDY, prompt_logprobs=1)
+    used = compare(eager, graphed, [4, 3], [(1, 99), (3, 99)], scored)
+    assert used == []
+    driver = Driver(graphed)
+    sequences = [driver.add([5, 6, 7], scored), driver.add([5, 6, 7])]
+    results = [driver.step([sequence]) for sequence in sequences]
+    assert [len(result.prompt_logprobs.get(0, [])) for result in results] == [2, 0]
+
+
+def batch(lens: list[int], num_decodes: int, contexts: list[int] | None = None, admissions: Any = ()) -> ScheduledBatch:
+    """Row r in slot r."""
+    ints = [np.array(x, dtype=np.int32) for x in (range(len(lens)), lens, contexts or [5] * len(lens))]
+    tokens = np.ones(sum(lens[num_decodes:]), dtype=np.int32)
+    every = np.ones(len(lens), dtype=np.bool_)
+    return ScheduledBatch(0, *ints, every, num_decodes, tokens, np.empty((0, 3), np.int32), list(admissions))
+
+
+def test_what_a_graph_can_run(graphed: ModelRunner) -> None:
+    fits = graphs_of(graphed).fits
+    assert fits(batch([24], 0))
+    assert fits(batch([1, 1, 20, 4], 2))
+    assert not fits(batch([25], 0))
+    assert not fits(batch([], 0))
+    assert not fits(batch([1, 1], 2))
+    assert not fits(batch([2, 4], 1))  # drafts
+    assert not fits(batch([1] * 7, 0))
+    shape = StepShape(2, 2, 8)
+    assert shape.holds(batch([1, 1, 4, 4], 2))
+    assert not shape.holds(batch([1, 1, 1, 4], 3))
+    assert not shape.holds(batch([1, 2, 2, 2], 1))
+
+
+def test_a_prompt_to_be_scored_is_known_before_its_admission(graphed: ModelRunner) -> None:
+    plain, scored = (
+        SlotAdmission(0, [1] * 4, 4, [0], msgspec.structs.replace(GREEDY, prompt_logprobs=n), 0) for n in (None, 0)
+    )
+    assert graphs_of(graphed).fits(batch([4], 0, [0], [plain]))
+    assert not graphs_of(graphed).fits(batch([4], 0, [0], [scored]))
+
+
+def test_a_step_is_labelled_with_its_graph(graphed: ModelRunner) -> None:
+    sizes = [graphed.graph_batch_size(batch(lens, n)) for lens, n in (([1, 1, 1], 3), ([9], 0), ([1, 9], 1), ([30], 0))]
+    assert sizes == [4, 6, 11, None]
+
+
+@pytest.mark.parametrize(
+    ("asked", "num_seqs", "num_tokens", "shapes"),
+    [
+        ((64, 16, 16), 256, 8192, [(d, 8, p) for d in (0, 8, 32, 128) for p in (16, 64)]),
+        ((16, 64), 20, 32, [(0, 8, 16), (8, 8, 16), (19, 8, 16)]),
+        ((16,), 9, 16, [(0, 8, 16), (8, 8, 16)]),
+        ((1, 0, 2), 1, 16, [(0, 1, 2)]),
+        ((), 16, 16, []),
+    ],
+)
+def test_shapes(asked: tuple[int, ...], num_seqs: int, num_tokens: int, shapes: list[tuple[int, int, int]]) -> None:
+    assert step_shapes(asked, num_seqs, num_tokens) == [StepShape(*shape) for shape in shapes]
+
+
+def test_every_capture_is_told_and_traced(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    runner_with_graphs(
+        folder, monkeypatch, cudagraph_prefill_sizes=(8, 4), cudagraph_capture_sizes=(2,), mark_trace=True,
+        torch_profiler_dir=tmp_path, **SETTINGS,
+    )  # fmt: skip
+    files = sorted(file.name for file in (tmp_path / "rank_0" / "capture_traces").iterdir())
+    names = [(2, 1), (6, 4), (6, 8), (11, 4), (11, 8)]
+    assert files == sorted(f"bs_{rows}_q_{tokens}_rank0.json.gz" for rows, tokens in names)
+    lines = [record.message for record in caplog.records if record.message.startswith("captured")]
+    assert [line.split(",")[0] for line in lines] == ["captured 1 decode graphs", "captured 4 prefill graphs"]
+
+
+def test_there_are_none_unless_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(runner_with_graphs(folder, monkeypatch, **SETTINGS).graphs) == 1
+
+
+@pytest.mark.parametrize(
+    ("backend", "sizes", "why"),
+    [("aiter", (4,), "aiter plans the attention of prompts on the host"), ("triton", (1,), "no step has such a size")],
+)
+def test_what_was_asked_for_in_vain_is_told(
+    backend: str, sizes: tuple[int, ...], why: str, folder: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    kernels = torch_kernels()
+    kernels.choice["attention_plan"] = backend
+    monkeypatch.setattr("tests.model_engine.graphs_on_cpu.torch_kernels", lambda: kernels)
+    runner = runner_with_graphs(folder, monkeypatch, cudagraph_prefill_sizes=sizes, **SETTINGS)
+    assert len(runner.graphs) == 1
+    assert f"--cudagraph-prefill-sizes: no prefill graphs, {why}" in caplog.messages
+
+
+def test_out_of_memory_says_what_to_change(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(PrefillGraphs, "_capture", fail)
+    with pytest.raises(MemoryError, match=r"while capturing prefill graphs .*fewer --cudagraph-prefill-sizes"):
+        runner_with_graphs(folder, monkeypatch, cudagraph_prefill_sizes=(4,), **SETTINGS)
