@@ -16,7 +16,7 @@ from pathlib import Path
 MODEL = "atom-tiny"
 _START_SECONDS = 120
 _STOP_SECONDS = 60
-_SERVING = re.compile(r"serving .* at (http://\S+)")
+_SERVING = re.compile(r"serving .* at (http://\S+)\n")
 _FAULT = re.compile(r" (?:WARNING|ERROR|CRITICAL) |^Traceback", re.MULTILINE)
 
 # Schemathesis finds out first whether NULL bytes may stand in headers. They may not.
@@ -47,6 +47,8 @@ def started(folder: Path, *, model: str = MODEL, flags: Sequence[str] = ()) -> I
         "0",
         "--kv-cache-memory",
         "64M",
+        "--timeout-keep-alive",
+        "600",
         "--torch-profiler-dir",
         str(folder / "traces"),
         *flags,
@@ -61,6 +63,7 @@ def started(folder: Path, *, model: str = MODEL, flags: Sequence[str] = ()) -> I
             process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
+            process.wait()
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:

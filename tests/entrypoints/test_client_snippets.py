@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from atom.entrypoints.scripted.script import Script
-from tests.entrypoints.live import MODEL, LiveServer, running, scripted
+from tests.entrypoints.live import MODEL, PATIENCE, LiveServer, running, scripted
 from tools.clients.snippets import PAGE, Snippet, snippets
 
 SNIPPETS = snippets(PAGE.read_text(encoding="utf-8"))
@@ -40,7 +40,7 @@ def test_it_runs_as_it_stands(server: LiveServer, snippet: Snippet) -> None:
     code = snippet.code.replace("http://127.0.0.1:8000", server.url).replace("atom-tiny", MODEL)
     command = [sys.executable, "-c", code] if snippet.language == "python" else ["bash", "-euo", "pipefail", "-c", code]
     environment = {**os.environ, "NO_PROXY": "*"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("The answer is 42.") == SAID[snippet.client], done.stdout
     assert "Carry one." in done.stdout

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +12,8 @@ import jsonschema
 import openai
 import pytest
 
-MODEL = "atom-tiny"
+from conformance.http.server import MODEL, started
+
 WEATHER: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -46,31 +42,9 @@ NAMED: Any = {"type": "function", "function": {"name": "current_time"}}
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    flags = ["--host", "127.0.0.1", "--server-port", str(port), "--kv-cache-memory", "32M", "--max-num-seqs", "16"]
-    command = [sys.executable, "-m", "atom.entrypoints.openai_server", "--model", MODEL, *flags]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    try:
-        base = f"http://127.0.0.1:{port}"
-        _wait_until_up(base, process)
-        yield base
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _wait_until_up(base: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if httpx.get(f"{base}/health").status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.05)
-    raise AssertionError(f"no server after 90 s, exit code {process.poll()}")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with started(tmp_path_factory.mktemp("server"), flags=("--max-num-seqs", "16")) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +159,7 @@ def test_the_messages_api(url: str) -> None:
         assert message.stop_reason == "tool_use"
     body = {"model": MODEL, "max_tokens": 200, "messages": PROSE, "temperature": 0}
     body["output_config"] = {"format": {"type": "json_schema", "schema": CITY}}
-    text = httpx.post(f"{url}/v1/messages", json=body, timeout=60).json()["content"][0]["text"]
+    text = httpx.post(f"{url}/v1/messages", json=body, timeout=120).json()["content"][0]["text"]
     jsonschema.validate(json.loads(text), CITY)
 
 

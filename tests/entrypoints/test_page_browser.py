@@ -8,11 +8,9 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 from atom.entrypoints.scripted.script import Script
@@ -58,12 +56,6 @@ def atom_tiny() -> Iterator[str]:
         addresses = (re.search(r"serving .* at (http://\S+)", line) for line in process.stderr)
         url = next(address[1] for address in addresses if address)
         threading.Thread(target=process.stderr.read, daemon=True).start()
-        for _ in range(100):
-            try:
-                httpx.get(url + "/health")
-                break
-            except httpx.TransportError:
-                time.sleep(0.05)
         yield url
     finally:
         process.terminate()
