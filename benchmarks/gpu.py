@@ -32,6 +32,8 @@ _DEFAULT_SECONDS = 540.0
 # For the estimates of a cell's time, low on purpose: operations a second of a prefill, seconds of a start.
 _SLOW_RATE, _START = 3e14, 14.0
 _PROFILED_ANSWER = 64
+# Kernels that are compiled in many forms.
+_KERNEL_SECONDS = {"kernel linear": 45.0, "kernel linear tiles": 150.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Cell:
     def seconds(self) -> float:
         """What it takes, a model's start apart."""
         if self.kind == "kernel":
-            return 12.0
+            return _KERNEL_SECONDS.get(self.name, 12.0)
         if self.kind == "start":
             return 0.0
         shape = SHAPES[self.model]
@@ -66,7 +68,7 @@ def all_cells() -> list[Cell]:
         found += [Cell(f"{model} prefill {n}x{length}", "prefill", model, n, length) for n, length in PREFILLS]
         found += [Cell(f"{model} B={batch}", "decode", model, batch) for batch in BATCHES]
         found += [Cell(f"{model} profile B={batch}", "profile", model, batch) for batch in shape.profiled]
-    kernels = ("sample", "mask_logits", "fp8 quantise", "fp8 product", "decode splits")
+    kernels = ("sample", "mask_logits", "fp8 quantise", "fp8 product", "decode splits", "linear", "linear tiles")
     return [*found, *(Cell(f"kernel {name}", "kernel") for name in kernels)]
 
 

@@ -20,12 +20,16 @@ from atom.model_ops.kernels.triton import decode, drawing, fp8_fused, fp8_linear
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm
 from atom.model_ops.kernels.triton.plan import attention_plan
 from atom.model_ops.step import StepInputs
+from benchmarks import gpu_linear
 from benchmarks.gpu_timing import seconds, seconds_in_a_graph
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """rows: of a decode step; tokens: of a prefill step; batches: contexts of the sequences that decode, by name."""
+    """rows: of a decode step; tokens: of a prefill step; batches: contexts of the sequences that decode, by name.
+
+    weights: that few tokens are multiplied with.
+    """
 
     rows: int = 256
     tokens: int = 16384
@@ -40,6 +44,7 @@ class Sizes:
         ("256 of 1088", (1088,) * 256),
         ("8 of 1088", (1088,) * 8),
     )
+    weights: gpu_linear.Weights = gpu_linear.WEIGHTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,4 +204,6 @@ KERNELS: dict[str, Callable[[Bench], list[dict[str, Any]]]] = {
     "fp8 quantise": fp8_quantise,
     "fp8 product": fp8_product,
     "decode splits": decode_splits,
+    "linear": lambda bench: gpu_linear.linear(bench.device, bench.sizes.weights),
+    "linear tiles": lambda bench: gpu_linear.linear_tiles(bench.device, bench.sizes.weights),
 }

@@ -7,8 +7,14 @@ from collections.abc import Callable
 
 import torch
 
+from atom.hf_config import HFConfig
+from atom.model_loader.dummy import fill_dummy
+from atom.model_ops.context import BuildContext
+from atom.model_ops.embedding import LMHead
+from atom.model_ops.kernels.select import select_kernels
 from atom.model_ops.kernels.triton import linear, linear_few
 from atom.model_ops.kernels.triton.linear_few import Tile, by_tensor_cores, by_threads
+from atom.models.decoder import GatedMLP
 
 # Rounding to bfloat16 alone is up to 3.9e-3 of a value.
 _LIMIT = 4.5e-3
@@ -70,7 +76,26 @@ def check_choice(device: torch.device) -> None:
     assert torch.equal(linear.linear(whole.weight, whole), whole.weight + 1)
 
 
+def check_layers(device: torch.device) -> None:
+    """A feed-forward layer and a head as models build them, beside the reference's."""
+    sizes = {"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 1, "num_attention_heads": 1}
+    hf = HFConfig.from_dict({"architectures": ["LlamaForCausalLM"], **sizes, "vocab_size": 37})
+    x = random(device, 3, 48)
+    found = []
+    for asked in ("linear=triton,linear_pack=triton", ""):
+        build = BuildContext(select_kernels("cpu", asked), torch.bfloat16, device, 1)
+        mlp, head = GatedMLP(hf, build), LMHead(37, 48, None, build)
+        for layer in (mlp.gate_up_proj, mlp.down_proj, head):
+            fill_dummy({str(index): slot for index, slot in enumerate(layer.weight_slots())}, "xavier")
+            layer.finish_loading()
+        assert isinstance(head._packed, linear.PackedLinear) is bool(asked)
+        with torch.inference_mode():
+            found.append(head(mlp(x)))
+    assert (found[0].float() - found[1].float()).norm() / found[1].float().norm() < 1.5e-2
+
+
 LINEAR_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "linear, as the table has it": check_choice,
+    "linear layers": check_layers,
     **{f"linear, {tile}": lambda device, tile=tile: check_tile(tile, device) for tile in _TILES},
 }
