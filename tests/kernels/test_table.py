@@ -51,7 +51,7 @@ def test_every_operation_has_a_reference() -> None:
 @pytest.mark.parametrize(("operation", "backend"), ENTRIES)
 def test_signature_follows_the_spec(operation: str, backend: str) -> None:
     assert backend in BACKENDS
-    if backend == "triton":
+    if backend.startswith("triton"):
         pytest.importorskip("triton", reason="Triton is not installed")
     module, _, name = TABLE[operation][backend].partition(":")
     with installed() if backend == "aiter" else nullcontext():
@@ -121,6 +121,14 @@ def test_a_backend_on_request_is_taken_for_the_whole_group_only_when_it_is_named
             assert (choice["linear"], choice["linear_pack"]) == (backend, backend)
     with pytest.raises(ValueError, match=r"no usable kernel for linear.*triton: not implemented"):
         select_kernels("cuda", asked, table_with())
+
+
+def test_a_backend_on_request_shares_the_cache_with_others() -> None:
+    pytest.importorskip("triton", reason="Triton is not installed")
+    assert select_kernels("cuda").choice["attention_prefill"] == "triton"
+    asked = select_kernels("cuda", "attention_prefill=triton_fresh")
+    assert asked["attention_prefill"].__module__.endswith("fresh_prefill")
+    assert {asked.choice[name] for name in ("attention_decode", "attention_plan", "qkv_rope_write")} == {"triton"}
 
 
 @pytest.mark.parametrize("text", ["rms_norm", "rms_norm=fast", "norm=reference", "=reference"])

@@ -19,12 +19,13 @@ from atom.model_ops.kernels.reference import activation as plain_activation
 from atom.model_ops.kernels.reference import norm as plain_norm
 from atom.model_ops.kernels.reference.plan import attention_plan as plain_plan
 from atom.model_ops.kernels.select import select_kernels
-from atom.model_ops.kernels.triton import activation, decode, kv_cache, norm, plan, prefill, sampling
+from atom.model_ops.kernels.triton import activation, decode, fresh_prefill, kv_cache, norm, plan, prefill, sampling
 from atom.model_ops.rope import rope_table
 from atom.model_ops.step import StepInputs
 from tests.kernels.dense import dense_attention, make_step
 from tests.kernels.triton import interpreted
 from tests.kernels.triton.fp8_checks import FP8_CHECKS
+from tests.kernels.triton.fresh_checks import FRESH_CHECKS
 from tests.kernels.triton.linear_checks import LINEAR_CHECKS
 from tests.kernels.triton.padded_checks import PADDED_CHECKS
 from tests.kernels.triton.sampling_checks import SAMPLING_CHECKS
@@ -191,7 +192,15 @@ CASES = {
 }
 
 
-def check_attention(case: Case, device: torch.device) -> None:
+FRESH_CASES = {
+    "fresh way, beside decodes": Case((5, 0, 0), (1, 65, 9), 1, (2, 1), dtype=torch.bfloat16),
+    "fresh way, fp8 cache": Case((0, 0), (20, 3), 0, (2, 2), dtype=torch.bfloat16, float8=_FLOAT8),
+}
+
+
+def check_attention(
+    case: Case, device: torch.device, prefill_way: Callable[..., torch.Tensor] = prefill.attention_prefill
+) -> None:
     """A step over a cache that already holds the contexts, with stale values everywhere else."""
     generator = torch.Generator().manual_seed(hash(case.contexts) % 1000)
     num_heads, kv_heads = case.heads
@@ -225,7 +234,7 @@ def check_attention(case: Case, device: torch.device) -> None:
             parts.append(decode.attention_decode(q[:first], cache, given, made, *softmax))
     if first < len(q):
         rest = (x[first:] for x in (q, k, v))
-        parts.append(prefill.attention_prefill(*rest, cache, given, made, *softmax))
+        parts.append(prefill_way(*rest, cache, given, made, *softmax))
     wanted = []
     for tokens, num_queries in zip(whole, case.queries, strict=True):
         query, kept = tokens.split((num_heads, 2 * kv_heads), dim=1)
@@ -318,6 +327,11 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     "padding": check_padding,
     **PADDED_CHECKS,
     **{name: lambda device, case=case: check_attention(case, device) for name, case in CASES.items()},
+    **FRESH_CHECKS,
+    **{
+        name: lambda device, case=case: check_attention(case, device, fresh_prefill.attention_prefill)
+        for name, case in FRESH_CASES.items()
+    },
 }
 
 

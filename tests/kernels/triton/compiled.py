@@ -29,6 +29,7 @@ from atom.model_ops.kernels.triton import (
     fp8_linear,
     fp8_product,
     fp8_quantize,
+    fresh_prefill,
     kv_cache,
     linear,
     masks,
@@ -123,6 +124,7 @@ def compile_all(names: Sequence[str], float8: torch.dtype) -> None:
     sample()
     for name in names:
         attention(SHAPES[name], float8)
+        prompts(SHAPES[name])
     project(float8)
     few_tokens()
 
@@ -183,6 +185,16 @@ def attention(shape: Shape, float8: torch.dtype) -> None:
         decode.attention_decode(q[:first], cache, scales, made, *softmax)
         if first < len(q):
             prefill.attention_prefill(q[first:], k[first:], v[first:], cache, scales, made, *softmax)
+
+
+def prompts(shape: Shape) -> None:
+    """Fresh prompts, by the kernel for them where it takes the shape."""
+    heads, kv_heads = shape.heads
+    step = make_step([0, 0], [40, 300], [[*range(20)]] * 2, shape.block_size, 0)
+    q, k, v = (torch.zeros(340, n, shape.head_dim, dtype=shape.dtype) for n in (heads, kv_heads, kv_heads))
+    cache = torch.zeros(kv_cache.kv_cache_shape(40, shape.block_size, kv_heads, shape.head_dim), dtype=shape.dtype)
+    softmax = (shape.head_dim**-0.5, shape.window, shape.soft_cap, torch.ones(heads) if shape.has_sinks else None)
+    fresh_prefill.attention_prefill(q, k, v, cache, None, plan.attention_plan(step), *softmax)
 
 
 def any_batch(float8: torch.dtype) -> None:

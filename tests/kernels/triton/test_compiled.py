@@ -35,7 +35,7 @@ def compiled(*arguments: str) -> list[str]:
 def test_kernels_compile(target: str, shapes: tuple[str, ...]) -> None:
     kernels = {line.split()[0] for line in compiled(target, *shapes)}
     assert {"_rms_norm", "_silu_and_mul", "_qkv_rope_write", "_decode", "_prefill", "_slice_argmax"} <= kernels
-    assert {"_quantize", "_fp8_product", "_linear_by_threads", "_linear_by_tensor_cores"} <= kernels
+    assert {"_fresh_prefill", "_quantize", "_fp8_product", "_linear_by_threads", "_linear_by_tensor_cores"} <= kernels
 
 
 def test_one_kernel_serves_any_batch_size() -> None:

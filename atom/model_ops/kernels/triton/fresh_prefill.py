@@ -1,0 +1,182 @@
+"""Prefill attention of fresh prompts over their own keys and values, shaped for Hopper.
+
+A program takes a tile of queries of one head. The product of the queries and the next keys is under way while the
+softmax of these keys is computed, so that the tensor cores do not wait for it; only tiles on the diagonal are masked.
+Rows with earlier tokens in the cache, windows, soft caps, sinks, other types and head sizes take `prefill`'s way.
+Shapes: Tp tokens, HQ/HK heads, D head size, M queries and N keys of a tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from atom.model_ops.kernels.triton import prefill
+from atom.model_ops.kernels.triton.paged import LOG2_E, precision, product
+from atom.model_ops.kernels.triton.plan import Plan, PrefillRows, upload
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a program is like: queries and keys of its tiles, and how many of these are on their way.
+
+    holds_queries: in registers; else products read them from shared memory, which takes as long as a product with 64
+    keys does. has_blocks: the copy engine brings keys and values (TMA, from Hopper on).
+    """
+
+    queries: int
+    keys: int
+    stages: int
+    holds_queries: bool
+    has_blocks: bool
+
+
+HOPPER = Form(128, 64, 3, True, True)
+# Elsewhere shared memory holds less.
+OTHER = Form(128, 64, 2, True, False)
+HEAD_DIMS = (64, 128)
+_WARPS = 8
+
+
+@triton.jit
+def _rows_from(
+    x, stride, blocks, begin, base, last, head, d, N: tl.constexpr, D: tl.constexpr, HAS_BLOCKS: tl.constexpr,
+):  # fmt: skip
+    """[N, D] from position `base` of a prompt. What is past its `last` position is some token's."""
+    if HAS_BLOCKS:
+        return blocks.load([begin + base, head * D])
+    inside = tl.minimum(tl.arange(0, N), last - base)
+    start = x + (begin + base).to(tl.int64) * stride + head * D
+    return tl.load(start + inside[:, None] * stride + d[None, :])
+
+
+@triton.jit
+def _hidden(scores, base, start, M: tl.constexpr, N: tl.constexpr):
+    """Scores [M, N] of queries from `start` and keys from `base` on, -inf where the key is later than the query."""
+    is_seen = base + tl.arange(0, N)[None, :] <= start + tl.arange(0, M)[:, None]
+    return tl.where(is_seen, scores, float("-inf"))
+
+
+@triton.jit
+def _softmax(scores, scale, acc, total, largest):
+    """Weights [M, N] of one tile's scores; acc [M, D], total and largest [M] brought to the new largest."""
+    found = tl.maximum(largest, tl.max(scores, axis=1) * scale)
+    weights = tl.exp2(scores * scale - found[:, None])
+    decay = tl.exp2(largest - found)
+    return weights, acc * decay[:, None], total * decay + tl.sum(weights, axis=1), found
+
+
+@triton.jit
+def _fresh_prefill(
+    q, q_stride, k, k_stride, k_blocks, v, v_stride, v_blocks, tiles, out, scale,
+    HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr, STAGES: tl.constexpr,
+    HOLDS_QUERIES: tl.constexpr, HAS_BLOCKS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    tile = tiles + tl.program_id(1) * 3
+    first, count, start = tl.load(tile), tl.load(tile + 1), tl.load(tile + 2)
+    begin, last = first - start, start + count - 1
+    query_head = tl.program_id(0)
+    head = query_head // (HQ // HK)
+    members = tl.arange(0, M)
+    d = tl.arange(0, D)
+    tokens = (first + members).to(tl.int64)
+    is_query = (members < count)[:, None]
+    query = tl.load(q + tokens[:, None] * q_stride + query_head * D + d[None, :], mask=is_query, other=0.0)
+    if HOLDS_QUERIES:
+        # The compiler leaves in registers what is computed, and puts into shared memory what is only loaded.
+        query = tl.where(is_query, query, 0.0)
+    acc = tl.zeros((M, D), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    largest = tl.full((M,), float("-inf"), tl.float32)
+    keys = _rows_from(k, k_stride, k_blocks, begin, 0, last, head, d, N, D, HAS_BLOCKS)
+    scores = _hidden(product(query, tl.trans(keys), PRECISION), 0, start, M, N)
+    # Whole tiles of keys; tiles that the first query does not see all of are masked when their scores are handed on.
+    whole = (last + 1) // N * N
+    for base in tl.range(0, whole, N, num_stages=STAGES):
+        keys = _rows_from(k, k_stride, k_blocks, begin, base + N, last, head, d, N, D, HAS_BLOCKS)
+        values = _rows_from(v, v_stride, v_blocks, begin, base, last, head, d, N, D, HAS_BLOCKS)
+        ahead = product(query, tl.trans(keys), PRECISION)
+        weights, acc, total, largest = _softmax(scores, scale, acc, total, largest)
+        acc += product(weights.to(values.dtype), values, PRECISION)
+        scores = ahead
+        if base + N >= start:
+            scores = _hidden(scores, base + N, start, M, N)
+    if whole <= last:
+        # A weight of zero does not hide another prompt's NaN: values behind the prompt are zeros.
+        rest = tl.arange(0, N)
+        where = (begin + whole).to(tl.int64) * v_stride + rest[:, None] * v_stride + head * D + d[None, :]
+        values = tl.load(v + where, mask=(rest <= last - whole)[:, None], other=0.0)
+        weights, acc, total, largest = _softmax(scores, scale, acc, total, largest)
+        acc += product(weights.to(values.dtype), values, PRECISION)
+    acc = acc / total[:, None]
+    tl.store(out + (tokens[:, None] * HQ + query_head) * D + d[None, :], acc.to(out.dtype.element_ty), mask=is_query)
+
+
+def attention_prefill(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    kv_cache: torch.Tensor,
+    kv_scales: torch.Tensor | None,
+    plan: Plan,
+    scale: float,
+    window: int | None,
+    soft_cap: float,
+    sinks: torch.Tensor | None,
+) -> torch.Tensor:
+    """q [Tp, HQ, D], k and v [Tp, HK, D] of the prefill rows; returns [Tp, HQ * D]."""
+    rows = plan.prefill
+    is_plain = window is None and soft_cap == 0.0 and sinks is None
+    is_known = q.dtype in (torch.bfloat16, torch.float16) and q.shape[2] in HEAD_DIMS
+    if isinstance(rows, PrefillRows) and rows.is_fresh and is_plain and is_known:
+        return attend(q, k, v, plan, rows, scale, HOPPER if _has_copy_engine() else OTHER)
+    return prefill.attention_prefill(q, k, v, kv_cache, kv_scales, plan, scale, window, soft_cap, sinks)
+
+
+def attend(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan, rows: PrefillRows, scale: float, form: Form
+) -> torch.Tensor:
+    """As `attention_prefill`, of whole prompts and nothing else; a token's heads lie together, tokens wherever."""
+    num_tokens, num_heads, head_dim = q.shape
+    out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
+    tiles = plan.keep(("fresh tiles", form.queries), lambda: upload(tiles_by_prompt(rows, form.queries), q.device))
+    k_blocks, v_blocks = (_blocks(x, form.keys) if form.has_blocks else None for x in (k, v))
+    _fresh_prefill[(num_heads, len(tiles))](
+        q, q.stride(0), k, k.stride(0), k_blocks, v, v.stride(0), v_blocks, tiles, out, scale * LOG2_E,
+        HQ=num_heads, HK=k.shape[1], D=head_dim, M=form.queries, N=form.keys, STAGES=form.stages,
+        HOLDS_QUERIES=form.holds_queries, HAS_BLOCKS=form.has_blocks, PRECISION=precision(q.dtype), num_warps=_WARPS,
+    )  # fmt: skip
+    return out
+
+
+def tiles_by_prompt(rows: PrefillRows, size: int) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
+    """[N, 3] int32, the work of up to `size` queries each: first token, number of tokens, position of the first.
+
+    A prompt after the other, for its keys to stay in the L2 cache; long prompts and late tiles first, so that the last
+    programs to run are short.
+    """
+    order = np.argsort(-rows.lens, kind="stable")
+    counts = -(-rows.lens[order] // size)
+    row = np.repeat(order, counts)
+    positions = (np.repeat(np.cumsum(counts), counts) - 1 - np.arange(len(row))) * size
+    starts = (np.cumsum(rows.lens) - rows.lens)[row]
+    table = (starts + positions, np.minimum(size, rows.lens[row] - positions), positions)
+    return np.ascontiguousarray(np.stack(table, axis=1).astype(np.int32))
+
+
+def _blocks(x: torch.Tensor, size: int) -> TensorDescriptor:
+    """Keys or values [Tp, HK, D] in blocks [size, D]."""
+    num_tokens, num_heads, head_dim = x.shape
+    return TensorDescriptor(x, [num_tokens, num_heads * head_dim], [x.stride(0), 1], [size, head_dim])
+
+
+def _has_copy_engine() -> bool:
+    if triton.knobs.runtime.interpret:
+        return True
+    target = triton.runtime.driver.active.get_current_target()
+    return bool(target.backend == "cuda" and target.arch >= 90)
