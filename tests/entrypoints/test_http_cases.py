@@ -15,7 +15,7 @@ from atom.entrypoints.scripted.script import Script
 from conformance.http.server import Server, started
 from tests.entrypoints.cases.registry import CASES, Given
 from tests.entrypoints.cases.table import PAGE, page
-from tests.entrypoints.live import LiveServer, running, scripted
+from tests.entrypoints.live import PATIENCE, LiveServer, running, scripted
 from tests.shared_data import shared_path
 
 BOS_TEMPLATE = "<|begin|>{% for message in messages %}{{ message.content }}{% endfor %}"
@@ -58,7 +58,7 @@ class Servers:
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     with (
         started(tmp_path_factory.mktemp("cases"), flags=("--max-num-seqs", "9")) as server,
-        httpx.Client(base_url=server.url, timeout=120) as model,
+        httpx.Client(base_url=server.url, timeout=PATIENCE, limits=httpx.Limits(keepalive_expiry=None)) as model,
         running(scripted(*scripts())) as player,
     ):
         yield Servers(player, model, server)

@@ -39,7 +39,7 @@ def extremes() -> Iterator[tuple[str, float]]:
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with started(tmp_path_factory.mktemp("server")) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+    with started(tmp_path_factory.mktemp("server")) as server, httpx.Client(base_url=server.url, timeout=120) as client:
         yield client
         assert server.faults() == []
 

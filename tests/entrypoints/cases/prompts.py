@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 from tests.entrypoints.cases.registry import MODEL, Given, case, ok
@@ -157,39 +156,42 @@ def _(given: Given) -> None:
 def _(given: Given) -> None:
     request = given.requests[0]
     request["body"]["messages"][0]["content"] = "word " * (8 * 2**20 // 5)
-    done = threading.Event()
-    threads = []
-    gaps: dict[str, list[float]] = {"health": [], "stream": []}
+    # Counted and not timed. What a held loop prevents is prevented each time; a busy machine is not always in the way.
+    for _ in range(5):
+        turns = _turns_while(given, lambda: error_of(given.ask(request))["code"] == "context_length_exceeded")
+        if min(turns.values()) > 10:
+            return
+    raise AssertionError(f"nothing else was done while the prompt was read: {turns}")
 
-    def watch(name: str, steps: Callable[[], Iterator[object]]) -> None:
-        before = time.monotonic()
-        for _ in steps():
-            gaps[name].append(time.monotonic() - before)
-            before += gaps[name][-1]
+
+def _turns_while(given: Given, work: Callable[[], bool]) -> dict[str, int]:
+    """How often `/health` was answered, and how many lines of a stream came, while `work` was done."""
+    turns = {"health": 0, "stream": 0}
+    working, done = threading.Event(), threading.Event()
+
+    def watch(name: str, steps: Iterator[object]) -> None:
+        for _ in steps:
             if done.is_set():
                 break
+            turns[name] += working.is_set()
 
     def health() -> Iterator[object]:
         while True:
             yield given.model.get("/health").raise_for_status()
 
     def stream() -> Iterator[object]:
-        body = {"prompt": "x", "max_tokens": 2000, "ignore_eos": True, "stream": True}
+        body = {"prompt": "x", "max_tokens": 4000, "ignore_eos": True, "stream": True}
         with given.model.stream("POST", "/v1/completions", json=body) as response:
             yield from response.iter_lines()
 
-    for name, steps in (("health", health), ("stream", stream)):
-        threads.append(threading.Thread(target=watch, args=(name, steps)))
-        threads[-1].start()
+    threads = [threading.Thread(target=watch, args=of) for of in (("health", health()), ("stream", stream()))]
+    for thread in threads:
+        thread.start()
     try:
-        began = time.monotonic()
-        response = given.ask(request)
-        seconds = time.monotonic() - began
+        working.set()
+        assert work()
     finally:
         done.set()
         for thread in threads:
             thread.join()
-    assert error_of(response)["code"] == "context_length_exceeded"
-    # Were the loop held, there would be one gap as long as the request.
-    for name, found in gaps.items():
-        assert len(found) > 3 and max(found) < max(1.0, seconds / 2), (name, seconds, max(found))
+    return turns

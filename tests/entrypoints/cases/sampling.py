@@ -13,7 +13,7 @@ import httpx
 from atom.builtin_model import resolve
 from conformance.http.server import started
 from tests.entrypoints.cases.registry import MODEL, Given, case, ok
-from tests.entrypoints.live import stream_json
+from tests.entrypoints.live import PATIENCE, stream_json
 
 
 @case("B43", "A seeded request has the same text whatever else is in the batch; no seed is another text each time.")
@@ -149,7 +149,10 @@ def _(given: Given) -> None:
         defaults = {"temperature": 0.1, "top_k": 1, "top_p": 0.001, "repetition_penalty": 1.05}
         path = model / "generation_config.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **defaults}))
-        with started(Path(folder), model=str(model)) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+        with (
+            started(Path(folder), model=str(model)) as server,
+            httpx.Client(base_url=server.url, timeout=PATIENCE) as client,
+        ):
 
             def text(body: dict[str, object], **changes: object) -> str:
                 whole = {**body, "model": None, **changes}
