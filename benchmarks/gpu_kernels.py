@@ -20,7 +20,7 @@ from atom.model_ops.kernels.triton import decode, drawing, fp8_fused, fp8_linear
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm
 from atom.model_ops.kernels.triton.plan import attention_plan
 from atom.model_ops.step import StepInputs
-from benchmarks import gpu_linear
+from benchmarks import gpu_linear, gpu_prefill
 from benchmarks.gpu_timing import seconds, seconds_in_a_graph
 
 
@@ -28,7 +28,7 @@ from benchmarks.gpu_timing import seconds, seconds_in_a_graph
 class Sizes:
     """rows: of a decode step; tokens: of a prefill step; batches: contexts of the sequences that decode, by name.
 
-    weights: that few tokens are multiplied with.
+    weights: that few tokens are multiplied with. models, prompts: of which the attention of whole prompts is measured.
     """
 
     rows: int = 256
@@ -45,6 +45,8 @@ class Sizes:
         ("8 of 1088", (1088,) * 8),
     )
     weights: gpu_linear.Weights = gpu_linear.WEIGHTS
+    models: gpu_prefill.Models = gpu_prefill.MODELS
+    prompts: gpu_prefill.Prompts = gpu_prefill.PROMPTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,12 @@ KERNELS: dict[str, Callable[[Bench], list[dict[str, Any]]]] = {
     "fp8 quantise": fp8_quantise,
     "fp8 product": fp8_product,
     "decode splits": decode_splits,
+    "prefill attention": lambda bench: gpu_prefill.prefill_attention(
+        bench.device, bench.sizes.models, bench.sizes.prompts
+    ),
+    "prefill attention cuDNN": lambda bench: gpu_prefill.prefill_attention_cudnn(
+        bench.device, bench.sizes.models, bench.sizes.prompts
+    ),
     "linear": lambda bench: gpu_linear.linear(bench.device, bench.sizes.weights),
     "linear tiles": lambda bench: gpu_linear.linear_tiles(bench.device, bench.sizes.weights),
 }
