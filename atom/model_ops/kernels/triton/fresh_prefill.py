@@ -87,13 +87,13 @@ def _fresh_prefill(
     tokens = (first + members).to(tl.int64)
     is_query = (members < count)[:, None]
     query = tl.load(q + tokens[:, None] * q_stride + query_head * D + d[None, :], mask=is_query, other=0.0)
-    if HOLDS_QUERIES:
-        # The compiler leaves in registers what is computed, and puts into shared memory what is only loaded.
-        query = tl.where(is_query, query, 0.0)
     acc = tl.zeros((M, D), tl.float32)
     total = tl.zeros((M,), tl.float32)
     largest = tl.full((M,), float("-inf"), tl.float32)
     keys = _rows_from(k, k_stride, k_blocks, begin, 0, last, head, d, N, D, HAS_BLOCKS)
+    if HOLDS_QUERIES:
+        # The compiler leaves in registers what is computed, and puts into shared memory what is only loaded.
+        query = tl.where(is_query, query, 0.0)
     scores = _hidden(product(query, tl.trans(keys), PRECISION), 0, start, M, N)
     # Whole tiles of keys; tiles that the first query does not see all of are masked when their scores are handed on.
     whole = (last + 1) // N * N
