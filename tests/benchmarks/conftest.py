@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from atom.benchmarks import benchmark_serving
 from atom.benchmarks.benchmark_serving import main
+from tests.benchmarks import virtual_time
 from tests.benchmarks.sse_server import Script, SSEServer
 
 Serve = Callable[..., SSEServer]
 Bench = Callable[..., dict[str, Any]]
+TimedBench = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -27,6 +30,23 @@ def serve() -> Iterator[Serve]:
             return stack.enter_context(SSEServer(choose))
 
         yield start
+
+
+@pytest.fixture
+def timed_bench(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> TimedBench:
+    """As `bench`, in virtual time and against a server of these scripts: times are exactly what the scripts say."""
+
+    def run(scripts: Sequence[Script], *flags: str) -> dict[str, Any]:
+        server = SSEServer(lambda n, body: scripts[min(n, len(scripts) - 1)])
+
+        async def served(work: Coroutine[Any, Any, Any]) -> Any:
+            async with server:
+                return await work
+
+        monkeypatch.setattr(benchmark_serving, "run_async", lambda work: virtual_time.run(monkeypatch, served(work)))
+        return bench(server, *flags)
+
+    return run
 
 
 @pytest.fixture

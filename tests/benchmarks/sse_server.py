@@ -1,13 +1,14 @@
 """A scripted server: what it sends and when is written down, and when it really sent it is recorded.
 
 `with SSEServer(...)` runs it on a thread with an event loop of its own, `async with` in the running event loop, where
-no other thread comes between server and client. Times are readings of time.perf_counter, the client's clock too.
+no other thread comes between server and client. Times are readings of `clock`, which is the client's clock too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,17 +16,18 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+clock = time.perf_counter
 CHUNKED = "Transfer-Encoding: chunked"
 
 
 @dataclass(frozen=True)
 class Script:
-    """One answer. steps: (seconds to wait, bytes to write). cut: close the connection after the last step.
+    """One answer. steps: (seconds or what to wait for, bytes to write). cut: close the connection after the last step.
 
     framing: the header that says where the body ends; other than chunks, the end of the connection does.
     """
 
-    steps: Sequence[tuple[float, bytes]] = ()
+    steps: Sequence[tuple[float | threading.Event, bytes]] = ()
     status: int = 200
     framing: str = CHUNKED
     cut: bool = False
@@ -51,7 +53,8 @@ class SSEServer:
         self.log: list[Exchange] = []
         self.others: dict[str, Any] = {"/v1/models": {"data": [{"id": "atom-tiny"}]}}
         self.other_calls: list[str] = []
-        self.port = 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
@@ -59,13 +62,13 @@ class SSEServer:
 
     def __enter__(self) -> SSEServer:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(120)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(120)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(20)
+        self._thread.join(120)
         self._loop.close()
 
     async def __aenter__(self) -> SSEServer:
@@ -81,8 +84,7 @@ class SSEServer:
         return f"http://127.0.0.1:{self.port}"
 
     async def _start(self) -> None:
-        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._connect, sock=self._listening)
 
     async def _end(self) -> None:
         assert self._server is not None
@@ -110,7 +112,7 @@ class SSEServer:
         method, path, _ = first.split(" ")
         headers = dict(line.split(": ", 1) for line in lines)
         body = await reader.readexactly(int(headers.get("Content-Length", 0)))
-        received = time.perf_counter()
+        received = clock()
         if method == "GET" or path in self.others:
             self.other_calls.append(f"{method} {path}")
             answer = self.others.get(path)
@@ -123,9 +125,11 @@ class SSEServer:
         self.log.append(exchange)
         writer.write(_head(script.status, script.framing))
         for delay, data in script.steps:
-            if delay:
+            if isinstance(delay, threading.Event):
+                await asyncio.to_thread(delay.wait, 120)
+            elif delay:
                 await asyncio.sleep(delay)
-            exchange.writes.append(time.perf_counter())
+            exchange.writes.append(clock())
             writer.write(b"%x\r\n%b\r\n" % (len(data), data) if script.framing == CHUNKED else data)
             await writer.drain()
         if script.cut or script.framing != CHUNKED:

@@ -1,14 +1,12 @@
 """Every metric within 2 % of the truth, which the scripted server recorded as it wrote.
 
 The truth is worked out here, from the server's own times, in other words than the benchmark's. Server and client share
-one event loop, so that no scheduler comes between them; a busy machine can still stop the process between a write and
-the reading of it, so a comparison that fails is made again on a new run. What is wrong by definition fails each time.
+one event loop and its virtual time, so that no busy machine comes between a write and the reading of it.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import statistics
 from dataclasses import dataclass
 
@@ -23,10 +21,10 @@ from atom.benchmarks.prompts import SampleRequest
 from atom.benchmarks.results import make_result
 from atom.benchmarks.run_data import Run
 from atom.tokenizer import Tokenizer
+from tests.benchmarks import virtual_time
 from tests.benchmarks.sse_server import DONE, Exchange, Script, SSEServer, delta, text, usage
 
 TOLERANCE = 0.02
-ATTEMPTS = 4
 TTFT_S, GAP_S = 0.4, 0.1
 INPUT_LEN = 8
 GOOD_TPOT_MS = 150.0
@@ -122,11 +120,11 @@ async def run(options: argparse.Namespace, plans: list[Plan]) -> tuple[Measureme
         return measured, server.log[len(plans) :]
 
 
-def far_off(plans: list[Plan], backend: str) -> dict[str, tuple[float, float]]:
+def far_off(monkeypatch: pytest.MonkeyPatch, plans: list[Plan], backend: str) -> dict[str, tuple[float, float]]:
     """One run: the figures of the result that are more than the tolerance from the truth, (measured, true)."""
     flags = ["--backend", backend, "--dataset-name", "random", "--disable-tqdm", "--goodput", f"tpot:{GOOD_TPOT_MS}"]
     options = parse_flags([*flags, "--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", "90"], "test")
-    measured, log = asyncio.run(run(options, plans))
+    measured, log = virtual_time.run(monkeypatch, run(options, plans))
     count_output_tokens(measured.outputs, lambda text: len(TOKENIZER.encode(text)))
     metrics = calculate_metrics(measured.outputs, measured.duration, (90.0,), dict(options.goodput))
     record = Run("date", "model", "tokenizer", measured.start, [], measured.outputs, metrics, None, 0)
@@ -148,11 +146,5 @@ def far_off(plans: list[Plan], backend: str) -> dict[str, tuple[float, float]]:
     ],
     ids=["plain", "merged frames", "empty frames", "usage missing", "failures", "reasoning alone"],
 )
-def test_every_metric_is_within_two_percent(backend: str, plans: list[Plan]) -> None:
-    findings = []
-    for _ in range(ATTEMPTS):
-        found = far_off(plans, backend)
-        if not found:
-            return
-        findings.append(found)
-    pytest.fail(f"(measured, true) in each of {ATTEMPTS} runs: {findings}")
+def test_every_metric_is_within_two_percent(monkeypatch: pytest.MonkeyPatch, backend: str, plans: list[Plan]) -> None:
+    assert far_off(monkeypatch, plans, backend) == {}, "(measured, true)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -29,10 +30,16 @@ def post(server: SSEServer, **arguments: Any) -> Answer:
 
 
 def test_the_body_arrives_piece_by_piece_with_the_time_of_each(serve: Serve) -> None:
-    server = serve(Script([(0.0, b"one"), (0.05, b"two"), (0.05, b"three")]))
+    came = [threading.Event(), threading.Event(), threading.Event()]
+    server = serve(Script([(0.0, b"one"), (came[0], b"two"), (came[1], b"three")]))
     pieces: list[tuple[bytes, float]] = []
     sent: list[float] = []
-    answer = post(server, receive=lambda data, now: pieces.append((data, now)), on_send=sent.append)
+
+    def receive(data: bytes, now: float) -> None:
+        pieces.append((data, now))
+        came[len(pieces) - 1].set()
+
+    answer = post(server, receive=receive, on_send=sent.append)
     assert [data for data, _ in pieces] == [b"one", b"two", b"three"]
     assert (answer.status, answer.body) == (200, b"")
     exchange = server.log[0]
@@ -87,6 +94,7 @@ def test_connections_are_kept_and_shared(serve: Serve, monkeypatch: pytest.Monke
         return await connect(self, origin)
 
     monkeypatch.setattr(Session, "_connect", counting)
+    monkeypatch.setattr(http_client, "KEEP_ALIVE_S", 600.0)
     server = serve(at_once(b"x"))
     with_session(lambda session: _ports(session, server))
     assert len(opened) == 1

@@ -7,7 +7,9 @@ import statistics
 
 import pytest
 
+from atom.benchmarks import load
 from atom.benchmarks.load import arrival_times, run_load
+from tests.benchmarks import virtual_time
 
 
 def gaps(rate: float, burstiness: float, number: int = 20_000) -> list[float]:
@@ -49,11 +51,13 @@ def test_the_bound_holds_and_answers_keep_their_order(bound: int | None, peak: i
     assert duration > 0
 
 
-def test_requests_wait_for_their_time() -> None:
+def test_requests_wait_for_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def send(request: int) -> float:
-        return asyncio.get_running_loop().time()
+        return load.clock()
 
-    answers, duration = asyncio.run(run_load(range(3), send, [0.0, 0.05, 0.15]))
-    assert answers[1] - answers[0] > 0.04
-    assert answers[2] - answers[0] > 0.14
-    assert duration > 0.14
+    async def work() -> tuple[float, list[float], float]:
+        return load.clock(), *await run_load(range(3), send, [0.0, 0.05, 0.15])
+
+    start, answers, duration = virtual_time.run(monkeypatch, work())
+    assert answers == [pytest.approx(start + time) for time in (0.0, 0.05, 0.15)]
+    assert duration == pytest.approx(0.15)
