@@ -71,7 +71,9 @@ def test_a_graph_is_its_step_bit_for_bit(splits: str, cache: str, dtype: str, mo
     for count, chunk in ((1, 200), (3, 40), (8, 19), (12, 33), (12, 100)):
         driver.step(sequences[:count], chunk)
     driver.generate(sequences, 4, chunk=50)
-    driver.step([*sequences, driver.add(prompts(1, 100, 1000)[0])])
+    long = driver.add([*range(1, 200)])
+    for chunk in (10, 50, 139):
+        driver.step([*sequences, long], chunk)
     assert {shape.num_decodes for shape in used} == {0, 8, 15}
     assert {shape.num_tokens for shape in used} == set(SIZES)
 
