@@ -173,3 +173,11 @@ def test_the_responses_api(client: openai.OpenAI) -> None:
     )
     call = next(item for item in answer.output if item.type == "function_call")
     jsonschema.validate(json.loads(call.arguments), WEATHER)
+
+
+@pytest.mark.parametrize("number", [-(2**63), 1 - 2**63])
+def test_a_number_that_the_grammar_library_dies_of_is_refused(url: str, number: int) -> None:
+    output = {"type": "json_schema", "json_schema": {"name": "id", "schema": {"properties": {"id": {"const": number}}}}}
+    answer = httpx.post(f"{url}/v1/chat/completions", json={"messages": MESSAGES, "response_format": output})
+    assert answer.status_code == 400 and "'const' (at #/properties/id)" in answer.json()["error"]["message"]
+    assert httpx.get(f"{url}/health").status_code == 200

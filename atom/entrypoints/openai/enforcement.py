@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from atom.entrypoints.openai.answer_grammar.answers import Speech, Wanted
 from atom.entrypoints.openai.answer_grammar.calls import ToolSchema
-from atom.entrypoints.openai.answer_grammar.schemas import SchemaError
+from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
 from atom.entrypoints.openai.chat_profile import ChatProfile
 from atom.entrypoints.openai.conversation import Conversation, EnforcedCall, EnforcedJson
 from atom.entrypoints.openai.errors import ApiError, bad_request

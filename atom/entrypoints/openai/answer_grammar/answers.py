@@ -14,13 +14,8 @@ from atom_spec.formats import FormatSpec, Writing
 
 from atom.entrypoints.openai.answer_grammar.calls import CallRules, ToolSchema
 from atom.entrypoints.openai.answer_grammar.lark import ANY_TEXT, Rules, choice, quoted
-from atom.entrypoints.openai.answer_grammar.schemas import (
-    SchemaError,
-    check_schema,
-    closed,
-    guarded,
-    with_formats,
-)
+from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
+from atom.entrypoints.openai.answer_grammar.schemas import check_schema, closed, guarded, with_formats
 from atom.entrypoints.openai.answer_grammar.templates import Templates
 
 # White space in JSON answers: enough to lay them out, not enough to go on for ever.

@@ -14,7 +14,8 @@ from typing import Any
 from atom_spec.formats import FormatSpec
 
 from atom.entrypoints.openai.answer_grammar.lark import Rules, choice, quoted
-from atom.entrypoints.openai.answer_grammar.schemas import NOTES, SchemaError, check_schema, closed, with_formats
+from atom.entrypoints.openai.answer_grammar.schema_tree import NOTES, SchemaError
+from atom.entrypoints.openai.answer_grammar.schemas import check_schema, closed, with_formats
 from atom.entrypoints.openai.answer_grammar.templates import Filled, Templates
 from atom.entrypoints.openai.answer_grammar.values import SEPARATORS, ArgumentRules
 

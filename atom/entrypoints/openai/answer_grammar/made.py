@@ -16,7 +16,8 @@ import msgspec
 
 from atom.entrypoints.openai.answer_grammar.answers import Speech, Wanted, answer_grammar
 from atom.entrypoints.openai.answer_grammar.calls import ToolSchema
-from atom.entrypoints.openai.answer_grammar.schemas import SchemaError, check_schema
+from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
+from atom.entrypoints.openai.answer_grammar.schemas import check_schema
 
 MOST_GRAMMARS = 256
 _LIMITS = llguidance.LLParserLimits(verbose_errors=False)

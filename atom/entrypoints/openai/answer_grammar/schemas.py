@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import llguidance
 
 from atom.entrypoints.openai.answer_grammar.free_text import texts_without
+from atom.entrypoints.openai.answer_grammar.numbers import check_anywhere, check_numbers, with_near_bounds
+from atom.entrypoints.openai.answer_grammar.schema_tree import NOTES, SchemaError, mapped, nodes
 from atom.entrypoints.openai.answer_grammar.string_formats import STRING_FORMATS
 
 MOST_LEVELS = 128
-NOTES = frozenset(("$schema", "$id", "$comment", "$defs", "definitions", "title", "description", "default", "examples"))
-NOTES |= {"deprecated", "readOnly", "writeOnly", "format", "contentMediaType", "contentEncoding", "discriminator"}
-NOTES |= {"nullable"}
-_ONE = ("items", "additionalItems", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
-_LIST = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
-_MAP = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _ROOT, _ANY = "atom:root", {"$ref": "#/$defs/atom:any"}
 _COMBINING = frozenset(("anyOf", "oneOf", "$ref"))
 _OWN = {
@@ -35,17 +31,17 @@ _UNKNOWN_KEYWORDS = re.compile(r'Unimplemented keys: \["([^"]+)"')
 _LIBRARY_WORDS = re.compile(r"^at \d+\(\d+\): (?:failed to compile JSON schema: )?")
 
 
-class SchemaError(ValueError):
-    """A schema that can not be enforced; the message names the keyword."""
-
-
 def check_schema(schema: Any) -> None:
     """Raise SchemaError when the schema is none, can not be met, or has a keyword that is not supported."""
     if not isinstance(schema, dict | bool):
         raise SchemaError("a JSON Schema is an object")
     _check_depth(schema)
+    for place, node in nodes(schema):
+        check_numbers(node, place)
+    ready = with_formats(schema)
+    check_anywhere(ready)
     is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(
-        f"start: %json {json.dumps(with_formats(schema))}", limits=_LIMITS
+        f"start: %json {json.dumps(ready)}", limits=_LIMITS
     )
     if is_error:
         raise SchemaError(_explained(messages[0], schema))
@@ -57,7 +53,7 @@ def _explained(message: str, schema: Any) -> str:
     if unknown is None:
         return _LIBRARY_WORDS.sub("", message.partition("\n   1 |")[0]).strip()
     keyword = unknown[1]
-    place = next((place for place, node in _nodes(schema, "#") if keyword in node), "#")
+    place = next((place for place, node in nodes(schema) if keyword in node), "#")
     return f"the keyword {keyword!r} (at {place}) is not supported"
 
 
@@ -72,13 +68,16 @@ def _check_depth(schema: Any) -> None:
 
 
 def with_formats(schema: Any) -> Any:
-    """The schema with known string formats as patterns, and without the others: those are notes."""
+    """The schema with known string formats as patterns and bounds that can be held, without values that are notes."""
 
     def change(node: dict[str, Any]) -> dict[str, Any]:
         name = node.pop("format", None)
+        for keyword in ("default", "examples"):
+            node.pop(keyword, None)
+        node = with_near_bounds(node)
         return _with_patterns(node, STRING_FORMATS.get(name, "") if isinstance(name, str) else "")
 
-    return _mapped(schema, change)
+    return mapped(schema, change)
 
 
 def closed(schema: Any) -> Any:
@@ -86,14 +85,14 @@ def closed(schema: Any) -> Any:
 
     Nothing changes in a schema that puts objects together from parts: no part knows the members of the others.
     """
-    if any("allOf" in node or ("properties" in node and _COMBINING & set(node)) for _, node in _nodes(schema, "#")):
+    if any("allOf" in node or ("properties" in node and _COMBINING & set(node)) for _, node in nodes(schema)):
         return schema
 
     def change(node: dict[str, Any]) -> dict[str, Any]:
         is_silent = not {"additionalProperties", "patternProperties"} & set(node)
         return {**node, "additionalProperties": False} if node.get("properties") and is_silent else node
 
-    return _mapped(schema, change)
+    return mapped(schema, change)
 
 
 def guarded(schema: Any, literals: tuple[str, ...]) -> Any:
@@ -118,7 +117,7 @@ def guarded(schema: Any, literals: tuple[str, ...]) -> Any:
             node = _with_guarded_keys(node, patterns)
         return node
 
-    changed = _mapped(schema, change, opens=True)
+    changed = mapped(schema, change, opens=True)
     if _ANY["$ref"] not in json.dumps(changed):
         return changed
     return {**changed, "$defs": {**changed.get("$defs", {}), "atom:any": _anything(patterns)}}
@@ -177,37 +176,4 @@ def embedded(node: Any, root: Any) -> Any:
             inner["$ref"] = f"#/$defs/{_ROOT}{reference[1:]}"
         return inner
 
-    return {**_mapped(node, change), "$defs": {_ROOT: _mapped(root, change)}}
-
-
-def _mapped(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]], *, opens: bool = False) -> Any:
-    """A copy of the schema with every subschema changed, the inner ones first. opens: `true` is an empty schema."""
-    if schema is True and opens:
-        return change({})
-    if not isinstance(schema, dict):
-        return schema
-    node: dict[str, Any] = dict(schema)
-    for keyword, value in schema.items():
-        if keyword in _MAP and isinstance(value, dict):
-            node[keyword] = {key: _mapped(below, change, opens=opens) for key, below in value.items()}
-        elif keyword in _LIST and isinstance(value, list):
-            node[keyword] = [_mapped(below, change, opens=opens) for below in value]
-        elif keyword in _ONE:
-            node[keyword] = _mapped(value, change, opens=opens)
-    return change(node)
-
-
-def _nodes(schema: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every subschema with its place, the outer ones first."""
-    if not isinstance(schema, dict):
-        return
-    yield place, schema
-    for keyword, value in schema.items():
-        if keyword in _MAP and isinstance(value, dict):
-            for key, below in value.items():
-                yield from _nodes(below, f"{place}/{keyword}/{key}")
-        elif keyword in _LIST and isinstance(value, list):
-            for number, below in enumerate(value):
-                yield from _nodes(below, f"{place}/{keyword}/{number}")
-        elif keyword in _ONE:
-            yield from _nodes(value, f"{place}/{keyword}")
+    return {**mapped(node, change), "$defs": {_ROOT: mapped(root, change)}}

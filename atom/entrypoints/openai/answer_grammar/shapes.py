@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from atom.entrypoints.openai.answer_grammar.schemas import NOTES, SchemaError
+from atom.entrypoints.openai.answer_grammar.schema_tree import NOTES, SchemaError
 
 _MOST_SHAPES = 64
 _MOST_REFERENCES = 64

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from atom.entrypoints.openai.answer_grammar.lark import slashed
-from atom.entrypoints.openai.answer_grammar.schemas import SchemaError, with_formats
+from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
+from atom.entrypoints.openai.answer_grammar.schemas import with_formats
 
 # What a text is taken for, by its beginning, where other types than strings are allowed and not every value of them is.
 _NUMBER, _CONTAINER = r"\-0-9", r"{\["

@@ -15,14 +15,8 @@ from typing import Any
 from atom_spec.formats import Form, Grammar, Writing
 
 from atom.entrypoints.openai.answer_grammar.lark import Rules, choice, escaped, quoted
-from atom.entrypoints.openai.answer_grammar.schemas import (
-    NOTES,
-    SchemaError,
-    closed,
-    embedded,
-    guarded,
-    with_formats,
-)
+from atom.entrypoints.openai.answer_grammar.schema_tree import NOTES, SchemaError
+from atom.entrypoints.openai.answer_grammar.schemas import closed, embedded, guarded, with_formats
 from atom.entrypoints.openai.answer_grammar.shapes import Shape, resolved, shapes_of
 from atom.entrypoints.openai.answer_grammar.texts import text_terminal
 from atom.entrypoints.openai.tool_parser.schema import Schema, coerce

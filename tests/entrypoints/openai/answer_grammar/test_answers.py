@@ -13,7 +13,7 @@ from atom_spec.formats import FORMATS, Example
 from atom.entrypoints.openai.answer_grammar.answers import Speech, Wanted
 from atom.entrypoints.openai.answer_grammar.calls import ToolSchema
 from atom.entrypoints.openai.answer_grammar.made import make
-from atom.entrypoints.openai.answer_grammar.schemas import SchemaError
+from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
 from tests.fakes.enforced_calls import WAYS, Way
 
 BYTES = llguidance.LLTokenizer("byte")

@@ -12,14 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atom.entrypoints.openai.answer_grammar.free_text import texts_without
-from atom.entrypoints.openai.answer_grammar.schemas import (
-    SchemaError,
-    check_schema,
-    closed,
-    embedded,
-    guarded,
-    with_formats,
-)
+from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
+from atom.entrypoints.openai.answer_grammar.schemas import check_schema, closed, embedded, guarded, with_formats
 from atom.entrypoints.openai.answer_grammar.shapes import shapes_of
 from atom.entrypoints.openai.answer_grammar.string_formats import STRING_FORMATS
 
