@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from atom.model_ops.kernels.triton import kv_cache, prefill
-from atom.model_ops.kernels.triton.fresh_prefill import HOPPER, OTHER, Form, attend
+from atom.model_ops.kernels.triton.fresh_prefill import HOPPER, HOPPER_IN_TWOS, OTHER, Form, attend
 from atom.model_ops.kernels.triton.plan import Plan, PrefillRows, attention_plan
 from atom.model_ops.step import StepInputs
 from benchmarks.gpu_shapes import SHAPES
@@ -35,6 +35,7 @@ _FORMS: dict[str, Form] = {
     "64 keys, 4 stages": replace(HOPPER, stages=4),
     "64 keys, queries in shared memory": replace(HOPPER, holds_queries=False),
     "64 keys, no copy engine": OTHER,
+    "two programs at a time": HOPPER_IN_TWOS,
     "128 keys": replace(HOPPER, keys=128, stages=2, holds_queries=False),
 }
 

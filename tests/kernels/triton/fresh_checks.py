@@ -10,13 +10,25 @@ import numpy as np
 import torch
 
 from atom.model_ops.kernels.triton import prefill
-from atom.model_ops.kernels.triton.fresh_prefill import HOPPER, OTHER, Form, attend, attention_prefill, tiles_by_prompt
+from atom.model_ops.kernels.triton.fresh_prefill import (
+    HOPPER,
+    HOPPER_IN_TWOS,
+    OTHER,
+    Form,
+    attend,
+    attention_prefill,
+    tiles_by_prompt,
+)
 from atom.model_ops.kernels.triton.plan import Plan, PrefillRows
 from tests.kernels.dense import dense_attention
 
-_FORMS = (HOPPER, OTHER, replace(HOPPER, keys=128, stages=2, holds_queries=False))
+_FORMS = (HOPPER, HOPPER_IN_TWOS, OTHER, replace(HOPPER, keys=128, stages=2, holds_queries=False))
 # float32 shows what 16 bits round away; only the interpreter has the room for it. Many tiles of few tokens.
-_SMALL_FORMS = (Form(16, 8, 2, True, False), Form(16, 16, 3, False, True))
+_SMALL_FORMS = (
+    replace(OTHER, queries=16, keys=8),
+    replace(HOPPER, queries=16, keys=16),
+    replace(HOPPER_IN_TWOS, queries=16, keys=8),
+)
 
 
 def prompts(lens: Sequence[int], heads: tuple[int, int], head_dim: int, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:

@@ -23,10 +23,11 @@ from atom.model_ops.kernels.triton.plan import Plan, PrefillRows, upload
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a program is like: queries and keys of its tiles, and how many of these are on their way.
+    """What a program is like: queries and keys of its tiles, how many of these are on their way, and its warps.
 
     holds_queries: in registers; else products read them from shared memory, which takes as long as a product with 64
-    keys does. has_blocks: the copy engine brings keys and values (TMA, from Hopper on).
+    keys does. has_blocks: the copy engine brings keys and values (TMA, from Hopper on). looks_ahead: the next scores
+    are under way while the softmax of these is computed; else another program is to fill the tensor cores.
     """
 
     queries: int
@@ -34,13 +35,16 @@ class Form:
     stages: int
     holds_queries: bool
     has_blocks: bool
+    looks_ahead: bool
+    warps: int
 
 
-HOPPER = Form(128, 64, 3, True, True)
+HOPPER = Form(128, 64, 3, holds_queries=True, has_blocks=True, looks_ahead=True, warps=8)
+# Half the registers and shared memory: two programs a multiprocessor.
+HOPPER_IN_TWOS = Form(128, 64, 2, holds_queries=False, has_blocks=True, looks_ahead=False, warps=4)
 # Elsewhere shared memory holds less.
-OTHER = Form(128, 64, 2, True, False)
+OTHER = Form(128, 64, 2, holds_queries=True, has_blocks=False, looks_ahead=True, warps=8)
 HEAD_DIMS = (64, 128)
-_WARPS = 8
 
 
 @triton.jit
@@ -75,7 +79,7 @@ def _softmax(scores, scale, acc, total, largest):
 def _fresh_prefill(
     q, q_stride, k, k_stride, k_blocks, v, v_stride, v_blocks, tiles, out, scale,
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr, STAGES: tl.constexpr,
-    HOLDS_QUERIES: tl.constexpr, HAS_BLOCKS: tl.constexpr, PRECISION: tl.constexpr,
+    HOLDS_QUERIES: tl.constexpr, HAS_BLOCKS: tl.constexpr, LOOKS_AHEAD: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     tile = tiles + tl.program_id(1) * 3
     first, count, start = tl.load(tile), tl.load(tile + 1), tl.load(tile + 2)
@@ -90,23 +94,34 @@ def _fresh_prefill(
     acc = tl.zeros((M, D), tl.float32)
     total = tl.zeros((M,), tl.float32)
     largest = tl.full((M,), float("-inf"), tl.float32)
-    keys = _rows_from(k, k_stride, k_blocks, begin, 0, last, head, d, N, D, HAS_BLOCKS)
+    if LOOKS_AHEAD:
+        keys = _rows_from(k, k_stride, k_blocks, begin, 0, last, head, d, N, D, HAS_BLOCKS)
     if HOLDS_QUERIES:
         # The compiler leaves in registers what is computed, and puts into shared memory what is only loaded.
         query = tl.where(is_query, query, 0.0)
-    scores = _hidden(product(query, tl.trans(keys), PRECISION), 0, start, M, N)
-    # Whole tiles of keys; tiles that the first query does not see all of are masked when their scores are handed on.
+    if LOOKS_AHEAD:
+        scores = _hidden(product(query, tl.trans(keys), PRECISION), 0, start, M, N)
+    # Whole tiles of keys. What the first query does not see all of is masked, on its own way behind a branch.
     whole = (last + 1) // N * N
     for base in tl.range(0, whole, N, num_stages=STAGES):
-        keys = _rows_from(k, k_stride, k_blocks, begin, base + N, last, head, d, N, D, HAS_BLOCKS)
+        ahead = base + N if LOOKS_AHEAD else base
+        keys = _rows_from(k, k_stride, k_blocks, begin, ahead, last, head, d, N, D, HAS_BLOCKS)
         values = _rows_from(v, v_stride, v_blocks, begin, base, last, head, d, N, D, HAS_BLOCKS)
-        ahead = product(query, tl.trans(keys), PRECISION)
+        found = product(query, tl.trans(keys), PRECISION)
+        if not LOOKS_AHEAD:
+            scores = found
+            if base >= start:
+                scores = _hidden(scores, base, start, M, N)
         weights, acc, total, largest = _softmax(scores, scale, acc, total, largest)
         acc += product(weights.to(values.dtype), values, PRECISION)
-        scores = ahead
-        if base + N >= start:
-            scores = _hidden(scores, base + N, start, M, N)
+        if LOOKS_AHEAD:
+            scores = found
+            if ahead >= start:
+                scores = _hidden(scores, ahead, start, M, N)
     if whole <= last:
+        if not LOOKS_AHEAD:
+            keys = _rows_from(k, k_stride, k_blocks, begin, whole, last, head, d, N, D, HAS_BLOCKS)
+            scores = _hidden(product(query, tl.trans(keys), PRECISION), whole, start, M, N)
         # A weight of zero does not hide another prompt's NaN: values behind the prompt are zeros.
         rest = tl.arange(0, N)
         where = (begin + whole).to(tl.int64) * v_stride + rest[:, None] * v_stride + head * D + d[None, :]
@@ -149,7 +164,8 @@ def attend(
     _fresh_prefill[(num_heads, len(tiles))](
         q, q.stride(0), k, k.stride(0), k_blocks, v, v.stride(0), v_blocks, tiles, out, scale * LOG2_E,
         HQ=num_heads, HK=k.shape[1], D=head_dim, M=form.queries, N=form.keys, STAGES=form.stages,
-        HOLDS_QUERIES=form.holds_queries, HAS_BLOCKS=form.has_blocks, PRECISION=precision(q.dtype), num_warps=_WARPS,
+        HOLDS_QUERIES=form.holds_queries, HAS_BLOCKS=form.has_blocks, LOOKS_AHEAD=form.looks_ahead,
+        PRECISION=precision(q.dtype), num_warps=form.warps,
     )  # fmt: skip
     return out
 
