@@ -162,8 +162,7 @@ class ModelRunner:
     def _forward(self, step: StepInputs, tokens: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits and greedy tokens after these tokens of a step, by default after all."""
         step.plan = self.kernels["attention_plan"](step)
-        hidden = self.model(step)
-        logits = self.model.compute_logits(hidden if tokens is None else hidden.index_select(0, tokens))
+        logits = self.model.compute_logits(self.model(step, tokens))
         return logits, self.kernels["greedy_sample"](logits)
 
     def _graphs_for(self, batch: ScheduledBatch) -> StepGraphs | None:
@@ -196,13 +195,16 @@ class ModelRunner:
     def _run_eager(self, batch: ScheduledBatch, sampled: SampledRows, output: StepOutput) -> None:
         step = self.inputs.inputs(batch)
         step.plan = self.kernels["attention_plan"](step)
-        hidden = self.model(step)
+        tokens = None
+        if len(sampled.rows) != batch.num_tokens:
+            # Where nothing samples, some token all the same: kernels take no empty batch.
+            tokens = upload(sampled.last_tokens if len(sampled.rows) else np.zeros(1, np.int64), self.device)
+        scores_prompts = (self.state.num_prompt_logprobs[batch.slots[batch.num_decodes :]] != OFF).any()
+        hidden = self.model(step, None if scores_prompts else tokens)
         if len(sampled.rows):
-            last = hidden
-            if len(sampled.rows) != hidden.shape[0]:
-                last = hidden.index_select(0, upload(sampled.last_tokens, self.device))
+            last = hidden.index_select(0, tokens) if scores_prompts and tokens is not None else hidden
             self._sample(self.model.compute_logits(last), sampled, output)
-        if (self.state.num_prompt_logprobs[batch.slots[batch.num_decodes :]] != OFF).any():
+        if scores_prompts:
             self._score_prompts(hidden, batch, output)
 
     def _sample(

@@ -18,7 +18,7 @@ from atom.model_ops.attention import Attention
 from atom.model_ops.context import BuildContext
 from atom.model_ops.embedding import LMHead, TokenEmbedding
 from atom.model_ops.layer import Layer
-from atom.model_ops.linear import Linear, MergedColumnLinear, RowLinear
+from atom.model_ops.linear import MergedColumnLinear, QKVLinear, RowLinear
 from atom.model_ops.norm import RMSNorm
 from atom.model_ops.rope import RotaryEmbedding
 from atom.model_ops.step import StepInputs
@@ -39,28 +39,40 @@ class GatedMLP(Layer):
         return self.down_proj(self._activation(self.gate_up_proj(x)))
 
 
+class SelfAttention(Layer):
+    """[T, H] and the step to the heads' outputs [T, HQ * D]. qkv_proj alone reads the input; o_proj is the caller's."""
+
+    qkv_proj: QKVLinear
+    o_proj: RowLinear
+
+
 class DecoderLayer(Layer):
-    """Attention and feed-forward, each after a norm; the residual sum is carried beside the hidden state.
+    """Attention and feed-forward, each after a norm; the residual sum is carried beside the hidden state."""
 
-    attention: a layer whose input goes to its qkv_proj alone.
-    """
-
-    def __init__(self, hf: HFConfig, attention: nn.Module, mlp: GatedMLP, build: BuildContext) -> None:
+    def __init__(self, hf: HFConfig, attention: SelfAttention, mlp: GatedMLP, build: BuildContext) -> None:
         super().__init__()
-        reader = attention.qkv_proj
-        assert isinstance(reader, Linear)
-        self.input_layernorm = RMSNorm(hf.hidden_size, hf.rms_norm_eps, build, reader)
+        self.input_layernorm = RMSNorm(hf.hidden_size, hf.rms_norm_eps, build, attention.qkv_proj)
         self.self_attn = attention
         self.post_attention_layernorm = RMSNorm(hf.hidden_size, hf.rms_norm_eps, build, mlp.gate_up_proj)
         self.mlp = mlp
 
     def forward(
-        self, hidden: torch.Tensor, residual: torch.Tensor | None, step: StepInputs
+        self,
+        hidden: torch.Tensor,
+        residual: torch.Tensor | None,
+        step: StepInputs,
+        tokens: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """hidden [T, H] is what the layer before added last; residual [T, H] the sum before it, changed in place."""
+        """hidden [T, H] is what the layer before added last; residual [T, H] the sum before it, changed in place.
+
+        tokens [S]: those that are wanted of the result; the others end with their keys and values in the cache.
+        """
         normed = self.input_layernorm(hidden, residual)
         residual = hidden if residual is None else residual
-        attended = self.self_attn(normed, step)
+        heads = self.self_attn(normed, step)
+        if tokens is not None:
+            heads, residual = heads.index_select(0, tokens), residual.index_select(0, tokens)
+        attended = self.self_attn.o_proj(heads)
         return self.mlp(self.post_attention_layernorm(attended, residual)), residual
 
 
@@ -87,12 +99,13 @@ class DecoderModel(Layer):
         self.layers = nn.ModuleList(make_layer(hf, index, rotary, build) for index in range(hf.num_layers))
         self.norm = RMSNorm(hf.hidden_size, hf.rms_norm_eps, build)
 
-    def forward(self, step: StepInputs) -> torch.Tensor:
-        """[T, H], after the final norm."""
+    def forward(self, step: StepInputs, tokens: torch.Tensor | None = None) -> torch.Tensor:
+        """[S, H], after the final norm, of these tokens of the step; of all of them by default."""
         hidden, residual = self.embed_tokens(step.token_ids), None
-        for layer in self.layers:
+        *before, last = self.layers
+        for layer in before:
             hidden, residual = layer(hidden, residual, step)
-        return self.norm(hidden, residual)
+        return self.norm(*last(hidden, residual, step, tokens))
 
 
 class CausalLM(Layer):
@@ -110,9 +123,12 @@ class CausalLM(Layer):
         tied_to = self.model.embed_tokens if self.is_head_tied else None
         self.lm_head = LMHead(hf.vocab_size, hf.hidden_size, tied_to, build)
 
-    def forward(self, step: StepInputs) -> torch.Tensor:
-        """Hidden states [T, H] of a step's tokens; keys and values go into the cache on the way."""
-        return self.model(step)
+    def forward(self, step: StepInputs, tokens: torch.Tensor | None = None) -> torch.Tensor:
+        """Hidden states [S, H] of the `tokens` [S] int64 of a step, at least one, by default of all of them.
+
+        Keys and values of every token go into the cache on the way.
+        """
+        return self.model(step, tokens)
 
     def compute_logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """hidden [S, H] to logits [S, V]."""

@@ -7,14 +7,13 @@ import torch
 from atom.hf_config import HFConfig
 from atom.model_ops.attention import Attention
 from atom.model_ops.context import BuildContext
-from atom.model_ops.layer import Layer
 from atom.model_ops.linear import QKVLinear, RowLinear
 from atom.model_ops.rope import RotaryEmbedding
 from atom.model_ops.step import StepInputs
-from atom.models.decoder import CausalLM, DecoderLayer, GatedMLP
+from atom.models.decoder import CausalLM, DecoderLayer, GatedMLP, SelfAttention
 
 
-class LlamaAttention(Layer):
+class LlamaAttention(SelfAttention):
     """Projection, attention, projection. Llama has a bias on all four projections or on none."""
 
     def __init__(self, hf: HFConfig, rotary: RotaryEmbedding, build: BuildContext) -> None:
@@ -25,8 +24,8 @@ class LlamaAttention(Layer):
         self.attn = Attention(self.qkv_proj.num_heads, self.qkv_proj.num_kv_heads, hf.head_dim, rotary, build)
 
     def forward(self, x: torch.Tensor, step: StepInputs) -> torch.Tensor:
-        """[T, H] to [T, H]."""
-        return self.o_proj(self.attn(self.qkv_proj(x), step))
+        """[T, H] to [T, HQ * D]."""
+        return self.attn(self.qkv_proj(x), step)
 
 
 def llama_layer(hf: HFConfig, index: int, rotary: RotaryEmbedding, build: BuildContext) -> DecoderLayer:

@@ -7,14 +7,13 @@ import torch
 from atom.hf_config import HFConfig
 from atom.model_ops.attention import Attention
 from atom.model_ops.context import BuildContext
-from atom.model_ops.layer import Layer
 from atom.model_ops.linear import QKVLinear, RowLinear
 from atom.model_ops.rope import RotaryEmbedding
 from atom.model_ops.step import StepInputs
-from atom.models.decoder import CausalLM, DecoderLayer, GatedMLP, layer_window
+from atom.models.decoder import CausalLM, DecoderLayer, GatedMLP, SelfAttention, layer_window
 
 
-class Qwen2Attention(Layer):
+class Qwen2Attention(SelfAttention):
     """Projection with bias, attention, projection without."""
 
     def __init__(self, hf: HFConfig, index: int, rotary: RotaryEmbedding, build: BuildContext) -> None:
@@ -25,8 +24,8 @@ class Qwen2Attention(Layer):
         self.attn = Attention(num_heads, num_kv_heads, hf.head_dim, rotary, build, window=layer_window(hf, index))
 
     def forward(self, x: torch.Tensor, step: StepInputs) -> torch.Tensor:
-        """[T, H] to [T, H]."""
-        return self.o_proj(self.attn(self.qkv_proj(x), step))
+        """[T, H] to [T, HQ * D]."""
+        return self.attn(self.qkv_proj(x), step)
 
 
 def qwen2_layer(hf: HFConfig, index: int, rotary: RotaryEmbedding, build: BuildContext) -> DecoderLayer:

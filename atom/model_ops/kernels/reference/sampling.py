@@ -65,16 +65,13 @@ def greedy_sample(logits: torch.Tensor) -> torch.Tensor:
 def _argmax_of_bits(logits: torch.Tensor) -> torch.Tensor:
     """argmax of bfloat16 as one of 16-bit integers, which numpy has vector instructions for and torch's bf16 has not.
 
-    16 rows of 150,000: 0.7 against 8.8 ms. Zeros of both signs are equal, so a row whose largest is one is torch's.
+    16 rows of 150,000: 0.1 against 8.8 ms. As integers, numbers below zero are in the opposite order, and zeros of both
+    signs differ: where a row's largest is not above zero, which hardly happens, it is torch's.
     """
-    bits = logits.view(torch.int16)
-    # Negative numbers have their bits in the opposite order.
-    ordered = bits ^ ((bits >> 15) & 0x7FFF)
-    tokens = torch.from_numpy(ordered.numpy().argmax(axis=-1))
-    largest = logits.gather(1, tokens.unsqueeze(1)).squeeze(1)
-    if bool((largest == 0).any()):
-        return logits.argmax(dim=-1)
-    return tokens
+    tokens = torch.from_numpy(logits.view(torch.int16).numpy().argmax(axis=-1))
+    if bool((logits.gather(1, tokens.unsqueeze(1)) > 0).all()):
+        return tokens
+    return logits.argmax(dim=-1)
 
 
 def sample(
