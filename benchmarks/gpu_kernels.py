@@ -43,6 +43,7 @@ class Sizes:
         ("63 of 1024 and one of 32768", (*[1024] * 63, 32768)),
         ("256 of 1088", (1088,) * 256),
         ("8 of 1088", (1088,) * 8),
+        ("one of 1088", (1088,)),
     )
     weights: gpu_linear.Weights = gpu_linear.WEIGHTS
     models: gpu_prefill.Models = gpu_prefill.MODELS
@@ -151,7 +152,7 @@ def fp8_product(bench: Bench) -> list[dict[str, Any]]:
 
 
 def decode_splits(bench: Bench) -> list[dict[str, Any]]:
-    """Decode attention of all layers of a step, its plan included, by equal parts and balanced shares; both caches."""
+    """Decode attention of all layers of a step, its plan included, by ATOM_DECODE_SPLITS; both caches."""
     sizes, device = bench.sizes, bench.device
     heads, kv_heads = sizes.heads
     found = []
@@ -163,16 +164,14 @@ def decode_splits(bench: Bench) -> list[dict[str, Any]]:
             cache = torch.randn(shape, dtype=torch.bfloat16, device=device).to(dtype)
             scales = torch.ones(2, kv_heads, device=device) if kind == "fp8" else None
 
-            def attend(
-                is_balanced: bool, cache: Any = cache, scales: Any = scales, q: Any = q, step: Any = step
-            ) -> None:
+            def attend(splits: str, cache: Any = cache, scales: Any = scales, q: Any = q, step: Any = step) -> None:
                 made = attention_plan(step)
-                made.is_balanced = is_balanced
+                made.is_balanced, made.joins_last = splits == "balanced", splits == "joined"
                 for _ in range(sizes.layers):
                     decode.attention_decode(q, cache, scales, made, sizes.head_dim**-0.5, None, 0.0, None)
 
-            for splits in ("equal", "balanced"):
-                one = bench.row(f"{name}, {kind} cache, {splits}", lambda s=splits, f=attend: f(s == "balanced"), 1)
+            for splits in ("equal", "joined", "balanced"):
+                one = bench.row(f"{name}, {kind} cache, {splits}", lambda s=splits, f=attend: f(s), 1)
                 found.append({**one, "value": one["value"] / sizes.layers, "unit": "us a layer"})
             floor = bench.floor(f"{name}, {kind} cache", sum(contexts) * 2 * kv_heads * sizes.head_dim * dtype.itemsize)
             found.append({**floor, "unit": "us a layer"})

@@ -583,10 +583,10 @@ ENVIRONMENT: tuple[Setting, ...] = (
         name="ATOM_DECODE_SPLITS",
         type="string",
         default="equal",
-        help="How Triton's decode attention shares its work out. equal, every sequence in the same number of parts; balanced, all keys in shares of one length, for batches in which a few sequences are much longer than the others.",
+        help="How Triton's decode attention shares its work out. equal, every sequence in the same number of parts; joined, the same, the parts joined by the last program of a sequence instead of a kernel of their own; balanced, all keys in shares of one length, for batches in which a few sequences are much longer than the others.",
         group="environment",
         used_by="environment",
-        choices=("equal", "balanced"),
+        choices=("equal", "joined", "balanced"),
     ),
     Setting(
         name="ATOM_CPU_THREADS",

@@ -89,7 +89,9 @@ def test_greedy_tokens_are_those_of_transformers(variant: str, tmp_path: Path) -
         assert sequence.output == logits.argmax(-1).tolist()
 
 
-@pytest.mark.parametrize(("splits", "cache"), [("equal", "bf16"), ("equal", "fp8"), ("balanced", "bf16")])
+@pytest.mark.parametrize(
+    ("splits", "cache"), [("equal", "bf16"), ("equal", "fp8"), ("joined", "bf16"), ("balanced", "bf16")]
+)
 def test_graphs_equal_eager_bit_for_bit(splits: str, cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits of decode steps whose batch is as large as a captured graph, in bfloat16."""
     monkeypatch.setenv("ATOM_DECODE_SPLITS", splits)

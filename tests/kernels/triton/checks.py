@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import pytest
 import torch
 import triton
 
@@ -263,6 +264,36 @@ def make_cache(shape: tuple[int, ...], case: Case, device: torch.device) -> torc
     return torch.zeros(shape, dtype=case.dtype, device=device)
 
 
+JOINED = ("cap, sinks, window, drafts", "fp8, bf16")
+
+
+def check_joined(case: Case, device: torch.device) -> None:
+    """As check_attention, the parts joined by the last program that is done with one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATOM_DECODE_SPLITS", "joined")
+        check_attention(case, device)
+
+
+def check_joins(device: torch.device) -> None:
+    """Layer after layer with one plan: the counters are as they were, and the bits do not depend on who was last."""
+    step = make_step([200, 9, 0], [1, 1, 1], [[*range(13)], [13], [14]], 16, 3)
+    step.positions[1] = -1  # no sequence
+    cache = torch.randn(kv_cache.kv_cache_shape(15, 16, 2, 16), device=device)
+    q = torch.randn(3, 6, 16, device=device)
+    made = plan.attention_plan(on(step, device))
+    with cut_into(4):
+        apart = decode.attention_decode(q, cache, None, made, 0.2, None, 0.0, None)
+        made.joins_last = True
+        found = []
+        for _ in range(200 if device.type == "cuda" else 2):
+            poison(device)
+            found.append(decode.attention_decode(q, cache, None, made, 0.2, None, 0.0, None))
+    close(found[0], apart, torch.float32)
+    assert all(torch.equal(one, found[0]) for one in found)
+    assert made._kept
+    assert not any(counters.any() for counters in made._kept.values())
+
+
 def check_padding(device: torch.device) -> None:
     """A row of a graph that is no sequence: it disturbs no other, and what comes out for it is finite."""
     step = make_step([40, 9, 0], [1, 1, 1], [[0, 1, 2], [3], [4]], 16, 3)
@@ -325,6 +356,8 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     "rope and write": check_rope_write,
     "fp8 write": check_float8_write,
     "padding": check_padding,
+    "joins": check_joins,
+    **{f"{name}, joined": lambda device, case=CASES[name]: check_joined(case, device) for name in JOINED},
     **PADDED_CHECKS,
     **{name: lambda device, case=case: check_attention(case, device) for name, case in CASES.items()},
     **FRESH_CHECKS,

@@ -97,6 +97,7 @@ class Shape:
     qk_norm: bool = True
     fp8_cache: bool = False
     is_balanced: bool = False
+    joins_last: bool = False
 
 
 SHAPES = {
@@ -108,6 +109,7 @@ SHAPES = {
     "atom-tiny, float32": Shape(heads=(8, 2), head_dim=64, dtype=torch.float32),
     "multi-query": Shape(heads=(16, 1)),
     "balanced": Shape(heads=(32, 8), is_balanced=True),
+    "joined": Shape(heads=(32, 8), joins_last=True),
     "balanced, window, sinks, fp8": Shape(window=128, has_sinks=True, fp8_cache=True, is_balanced=True),
     "fp8 cache": Shape(heads=(32, 8), fp8_cache=True),
     "fp8 cache, cap, float32": Shape(head_dim=256, dtype=torch.float32, soft_cap=50.0, fp8_cache=True),
@@ -178,7 +180,7 @@ def attention(shape: Shape, float8: torch.dtype) -> None:
     for contexts, queries, num_decodes in (([300, 64, 0], [1, 20, 40], 1), ([300] * 20, [1] * 20, 20)):
         step = make_step(contexts, queries, [blocks] * len(contexts), shape.block_size, num_decodes)
         step.plan = made = plan.attention_plan(step)
-        made.is_balanced = shape.is_balanced
+        made.is_balanced, made.joins_last = shape.is_balanced, shape.joins_last
         qkv = torch.zeros(step.num_tokens, (heads + 2 * kv_heads) * shape.head_dim, dtype=shape.dtype)
         q, k, v = kv_cache.qkv_rope_write(qkv, weight, 1e-6, table, cache, scales, made, heads, kv_heads)
         first = step.num_decode_tokens

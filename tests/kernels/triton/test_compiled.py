@@ -16,7 +16,7 @@ from tests.kernels.triton.compiled import SHAPES
 TIMEOUT = 580
 pytestmark = pytest.mark.timeout(TIMEOUT + 20)
 ALL = (*SHAPES,)
-FEW = ("Qwen3 8B", "window, sinks", "fp8 cache", "balanced")
+FEW = ("Qwen3 8B", "window, sinks", "fp8 cache", "balanced", "joined")
 
 
 def compiled(*arguments: str) -> list[str]:

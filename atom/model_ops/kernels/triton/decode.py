@@ -1,8 +1,9 @@
 """Decode attention over the paged cache: a program a sequence, key head and part of its keys.
 
 The query heads that share a key head are the rows of one product. Each part covers an equal share of the keys that its
-sequence has, so that the number of programs depends on the batch size alone and the launch can be captured; a second
-kernel joins the parts. Shapes: Td tokens, HQ/HK heads, D head size, S parts.
+sequence has, so that the number of programs depends on the batch size alone and the launch can be captured. A second
+kernel joins the parts, or with `ATOM_DECODE_SPLITS=joined` the program of a token and key head that ends last: it waits
+for nobody, and adds in the order of the parts, whichever it is. Shapes: Td tokens, HQ/HK heads, D head size, S parts.
 """
 
 from __future__ import annotations
@@ -20,13 +21,33 @@ _WANTED_PROGRAMS = 512
 _MAX_PARTS = 32
 
 
+@triton.jit
+def _join_parts(partial, log_sums, out, place, D: tl.constexpr, DP: tl.constexpr, PARTS: tl.constexpr):
+    """One head's row of `out` from its parts, each weighed by its sum; parts without keys hold nothing."""
+    parts = tl.arange(0, PARTS)
+    d = tl.arange(0, DP)
+    # Past the first-level cache, which other programs' results do not reach; and all at once, used or not.
+    sums = tl.load(log_sums + place * PARTS + parts, cache_modifier=".cg")
+    at = partial + (place * PARTS + parts[:, None]) * D + d[None, :]
+    values = tl.load(at, mask=(d < D)[None, :], other=0.0, cache_modifier=".cg")
+    largest = tl.max(sums, axis=0)
+    weights = tl.exp2(sums - tl.where(largest == float("-inf"), 0.0, largest))
+    values = tl.where((sums > float("-inf"))[:, None], values, 0.0)
+    total = tl.sum(weights, axis=0)
+    joined = tl.sum(values * weights[:, None], axis=0) / tl.where(total == 0.0, 1.0, total)
+    tl.store(out + place * D + d, joined.to(out.dtype.element_ty), mask=d < D)
+
+
 @triton.jit(do_not_specialize=["table_stride"])
 def _decode(
-    q, q_stride, cache, scales, tables, table_stride, positions, rows, sinks, out, partial, log_sums, scale, window,
+    q, q_stride, cache, scales, tables, table_stride, positions, rows, sinks, out, partial, log_sums, arrivals, scale,
+    window,
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,
     N: tl.constexpr, PARTS: tl.constexpr, HAS_SCALES: tl.constexpr, HAS_WINDOW: tl.constexpr, HAS_ROWS: tl.constexpr,
     HAS_SINKS: tl.constexpr, SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+    JOINS: tl.constexpr,
 ):  # fmt: skip
+    """JOINS: arrivals [Td, HK] int32 counts the parts of a token and key head that are done; zeros before and after."""
     token, head, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     first, length = visible_keys(positions, token, window, N, HAS_WINDOW)
     share = tl.cdiv(tl.cdiv(length - first, N), PARTS) * N
@@ -48,30 +69,21 @@ def _decode(
             holds = holds | (part == 0)
         if holds:
             tl.store(partial + (place[:, None] * PARTS + part) * D + d[None, :], acc, mask=is_head)
+        if JOINS:
+            # Every thread's results are written before the one that counts says so.
+            tl.debug_barrier()
+            count_at = arrivals + token * HK + head
+            if tl.atomic_add(count_at, 1, sem="acq_rel", scope="gpu") == PARTS - 1:
+                tl.store(count_at, 0)
+                for member in tl.static_range(HQ // HK):
+                    own = token.to(tl.int64) * HQ + head * (HQ // HK) + member
+                    _join_parts(partial, log_sums, out, own, D, DP, PARTS)
 
 
 @triton.jit
-def _join(
-    partial,
-    log_sums,
-    out,
-    D: tl.constexpr,
-    DP: tl.constexpr,
-    PARTS: tl.constexpr,
-    PP: tl.constexpr,
-):
-    """out [Td * HQ, D] from the parts, each weighed by its sum; parts without keys hold nothing."""
-    place = tl.program_id(0).to(tl.int64)
-    parts = tl.arange(0, PP)
-    d = tl.arange(0, DP)
-    sums = tl.load(log_sums + place * PARTS + parts, mask=parts < PARTS, other=float("-inf"))
-    largest = tl.max(sums, axis=0)
-    weights = tl.exp2(sums - tl.where(largest == float("-inf"), 0.0, largest))
-    mask = (sums > float("-inf"))[:, None] & (d < D)[None, :]
-    values = tl.load(partial + (place * PARTS + parts[:, None]) * D + d[None, :], mask=mask, other=0.0)
-    total = tl.sum(weights, axis=0)
-    joined = tl.sum(values * weights[:, None], axis=0) / tl.where(total == 0.0, 1.0, total)
-    tl.store(out + place * D + d, joined.to(out.dtype.element_ty), mask=d < D)
+def _join(partial, log_sums, out, D: tl.constexpr, DP: tl.constexpr, PARTS: tl.constexpr):
+    """out [Td * HQ, D], a program a head."""
+    _join_parts(partial, log_sums, out, tl.program_id(0).to(tl.int64), D, DP, PARTS)
 
 
 def num_parts(num_tokens: int, num_kv_heads: int) -> int:
@@ -97,22 +109,24 @@ def attention_decode(
     num_kv_heads, block_size = kv_cache.shape[2], kv_cache.shape[3]
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
     parts = num_parts(num_tokens, num_kv_heads)
-    partial = log_sums = None
+    partial = log_sums = arrivals = None
     if parts > 1:
         partial = torch.empty((num_tokens * num_heads, parts, head_dim), dtype=torch.float32, device=q.device)
         log_sums = torch.empty((num_tokens * num_heads, parts), dtype=torch.float32, device=q.device)
+    if parts > 1 and plan.joins_last:
+        size = (num_tokens, num_kv_heads)
+        arrivals = plan.keep(("arrivals", *size), lambda: torch.zeros(size, dtype=torch.int32, device=q.device))
     padded = max(16, triton.next_power_of_2(head_dim))
     tile = 32 if q.dtype == torch.float32 or padded > 128 else 64
     _decode[(num_tokens, num_kv_heads, parts)](
         q, q.stride(0), kv_cache, kv_scales, plan.block_tables, plan.block_tables.stride(0), plan.positions,
-        plan.decode_rows, sinks, out, partial, log_sums, scale * LOG2_E, window or 0,
+        plan.decode_rows, sinks, out, partial, log_sums, arrivals, scale * LOG2_E, window or 0,
         HQ=num_heads, HK=num_kv_heads, D=head_dim, DP=padded, BS=block_size,
         M=max(16, triton.next_power_of_2(num_heads // num_kv_heads)), N=tile, PARTS=parts,
         HAS_SCALES=kv_scales is not None, HAS_WINDOW=window is not None, HAS_ROWS=plan.decode_rows is not None,
-        HAS_SINKS=sinks is not None, SOFT_CAP=soft_cap, PRECISION=precision(q.dtype), STAGES=3, num_warps=4,
+        HAS_SINKS=sinks is not None, SOFT_CAP=soft_cap, PRECISION=precision(q.dtype), STAGES=3,
+        JOINS=arrivals is not None, num_warps=4,
     )  # fmt: skip
-    if parts > 1:
-        _join[(num_tokens * num_heads,)](
-            partial, log_sums, out, D=head_dim, DP=padded, PARTS=parts, PP=parts, num_warps=2
-        )
+    if parts > 1 and arrivals is None:
+        _join[(num_tokens * num_heads,)](partial, log_sums, out, D=head_dim, DP=padded, PARTS=parts, num_warps=2)
     return out

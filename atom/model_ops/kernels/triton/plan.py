@@ -93,6 +93,7 @@ class Plan:
 
     decode_rows [Td]: the row of block_tables of every decode token, None where it is the token's own index.
     is_balanced: decode attention cuts all keys together into shares, and not every sequence's into as many parts.
+    joins_last: the parts of a sequence are joined by the last of them that is done, and not by a kernel of its own.
     """
 
     positions: torch.Tensor
@@ -102,6 +103,7 @@ class Plan:
     decode_rows: torch.Tensor | None
     prefill: PrefillRows | PaddedRows | None
     is_balanced: bool = False
+    joins_last: bool = False
     _kept: dict[Any, Any] = field(default_factory=dict)
 
     def keep(self, key: Any, make: Callable[[], _T]) -> _T:
@@ -130,8 +132,11 @@ def attention_plan(step: StepInputs) -> Plan:
     elif step.num_tokens > step.num_decode_tokens:
         lens, contexts = (x[count:].astype(np.int64) for x in (step.query_lens, step.context_lens))
         prefill = PrefillRows(lens, contexts, count, device)
-    is_balanced = envs.ATOM_DECODE_SPLITS == "balanced"
-    return Plan(step.positions, step.slot_mapping, step.block_tables, step.block_size, rows, prefill, is_balanced)
+    splits = envs.ATOM_DECODE_SPLITS
+    return Plan(
+        step.positions, step.slot_mapping, step.block_tables, step.block_size, rows, prefill,
+        is_balanced=splits == "balanced", joins_last=splits == "joined",
+    )  # fmt: skip
 
 
 def upload(array: NDArray[np.int32], device: torch.device) -> torch.Tensor:
