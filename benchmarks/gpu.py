@@ -1,6 +1,6 @@
 """The engine and its kernels on one GPU, dummy weights, with the floors of the same run.
 
-Cells have names, such as `0.6B B=1`, `8B prefill 1x8192`, `8B start`, `8B profile B=256`, `kernel sample`:
+Cells have names, such as `0.6B B=1`, `8B prefill 1x8192`, `0.6B mixed 8+128`, `8B profile B=256`, `kernel sample`:
 ATOM_BENCH_CELLS is a list of them with commas, in which * stands for anything (`8B B=*`, `kernel *`); all by default.
 ATOM_BENCH_SECONDS (540) ends a run: a cell that would not be done by then is left out, and listed.
 
@@ -24,8 +24,8 @@ from typing import Any
 import torch
 
 from atom.model_engine.engine_core import EngineCore
-from benchmarks.gpu_engine import decode_kernels, decode_seconds, engine, prefill_seconds
-from benchmarks.gpu_shapes import ANSWER, BATCHES, PREFILLS, PROMPT, SHAPES, Shape
+from benchmarks.gpu_engine import decode_kernels, decode_seconds, engine, mixed_seconds, prefill_seconds
+from benchmarks.gpu_shapes import ANSWER, PROMPT, SHAPES, Shape
 from benchmarks.gpu_timing import ProductFloors, product_rate, read_bandwidth
 
 _DEFAULT_SECONDS = 540.0
@@ -38,7 +38,7 @@ _KERNEL_SECONDS = {"kernel linear": 45.0, "kernel linear tiles": 150.0, "kernel 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One measurement. kind: start, prefill, decode, profile or kernel; model: of SHAPES, empty for a kernel."""
+    """One measurement. kind: start, prefill, mixed, decode, profile or kernel; model: of SHAPES, empty for a kernel."""
 
     name: str
     kind: str
@@ -50,8 +50,8 @@ class Cell:
         """What it takes, a model's start apart."""
         if self.kind == "kernel":
             return _KERNEL_SECONDS.get(self.name, 12.0)
-        if self.kind == "start":
-            return 0.0
+        if self.kind in ("start", "mixed"):
+            return 0.0 if self.kind == "start" else 1.5
         shape = SHAPES[self.model]
         weights = sum(n * k for n, k in shape.weights())
         operations = 2 * weights * self.count * self.length
@@ -65,8 +65,9 @@ def all_cells() -> list[Cell]:
     found = []
     for model, shape in SHAPES.items():
         found.append(Cell(f"{model} start", "start", model))
-        found += [Cell(f"{model} prefill {n}x{length}", "prefill", model, n, length) for n, length in PREFILLS]
-        found += [Cell(f"{model} B={batch}", "decode", model, batch) for batch in BATCHES]
+        found += [Cell(f"{model} prefill {n}x{length}", "prefill", model, n, length) for n, length in shape.prefills]
+        found += [Cell(f"{model} mixed {n}+{length}", "mixed", model, n, length) for n, length in shape.mixed]
+        found += [Cell(f"{model} B={batch}", "decode", model, batch) for batch in shape.batches]
         found += [Cell(f"{model} profile B={batch}", "profile", model, batch) for batch in shape.profiled]
     kernels = (
         "sample", "mask_logits", "fp8 quantise", "fp8 product", "decode splits", "prefill attention",
@@ -187,6 +188,8 @@ def measure_cell(core: EngineCore, shape: Shape, cell: Cell) -> list[dict[str, A
     if cell.kind == "prefill":
         bar = shape.prefill_bars.get((cell.count, cell.length))
         return [row(cell.name, 1e3 * prefill_seconds(core, shape, cell.count, cell.length), "ms", bar)]
+    if cell.kind == "mixed":
+        return [row(cell.name, 1e3 * mixed_seconds(core, shape, cell.count, cell.length), "ms")]
     if cell.kind == "decode":
         decode_seconds(core, shape, cell.count, 8, cell.length)
         found = decode_seconds(core, shape, cell.count, ANSWER, cell.length)

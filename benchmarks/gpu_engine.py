@@ -1,4 +1,4 @@
-"""Cells of one model in the engine: start, prefills, decoded tokens, the kernels of a decode step; dummy weights.
+"""Cells of one model in the engine: start, prefills, mixed steps, decoded tokens, a decode step's kernels.
 
 A decoded token's time lies between the last sequence's first token and the first sequence's last; a prefill's is host
 time from the request to its first token.
@@ -25,6 +25,7 @@ from atom.sampling_params import SamplingParams
 from benchmarks.gpu_shapes import PROMPT, Shape
 
 _PROFILED_STEPS = 20
+_MIXED_STEPS, _MIXED_BEFORE = 16, 4
 _LISTED_KERNELS = 14
 
 
@@ -36,7 +37,7 @@ def engine(shape: Shape, device: torch.device, max_num_seqs: int, **settings: An
         given = {
             "max_model_len": 9216, "max_num_batched_tokens": 16384, "enable_prefix_caching": False,
             "enable_log_stats": False, "quantization": shape.quantization, "kv_cache_dtype": shape.kv_cache_dtype,
-            "max_num_seqs": max_num_seqs,
+            "max_num_seqs": max_num_seqs, "cudagraph_prefill_sizes": shape.graph_sizes,
         }  # fmt: skip
         core = EngineCore.create(
             Config.resolve(folder, load_dummy="xavier", device=device.type, **{**given, **settings})
@@ -88,6 +89,26 @@ def decode_seconds(core: EngineCore, shape: Shape, batch: int, answer: int, prom
         if not ended and begin and counts and max(counts.values()) == answer:
             ended = now
     return (ended - begin) / max(1, answer - begun)
+
+
+def mixed_seconds(core: EngineCore, shape: Shape, batch: int, length: int) -> float:
+    """A step's time in which `batch` sequences decode and a prompt of `length` tokens is computed."""
+    steps = _MIXED_BEFORE + _MIXED_STEPS
+    for request in requests(shape, batch, length, steps + 16):
+        core.add(request)
+    seen: set[str] = set()
+    while len(seen) < batch:
+        seen.update(delta.request_id for delta in core.step())
+    start = 0.0
+    for step, request in enumerate(requests(shape, steps, length, 1)):
+        if step == _MIXED_BEFORE:
+            start = time.perf_counter()
+        core.add(request)
+        core.step()
+    found = (time.perf_counter() - start) / _MIXED_STEPS
+    while core.has_work:
+        core.step()
+    return found
 
 
 def decode_kernels(core: EngineCore, shape: Shape, batch: int, answer: int, prompt: int = PROMPT) -> dict[str, float]:

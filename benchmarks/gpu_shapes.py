@@ -8,14 +8,18 @@ from typing import Any
 PROMPT, ANSWER = 1024, 128
 BATCHES = (1, 8, 32, 128, 256)
 PREFILLS = ((1, 8192), (8, 2048), (1, 1024), (1, 128))
+# Steps that graphs of prefill steps are for: prompts alone, and decodes with tokens of a prompt beside them.
+SHORT_PREFILLS = ((1, 16), (1, 128), (1, 512))
+MIXED = ((1, 128), (8, 128), (15, 400))
 
 
 @dataclass(frozen=True)
 class Shape:
     """A Qwen3 model; the bars are milliseconds, of a decoded token by batch size and of prefills by (count, length).
 
-    quantization: fp8 for 8-bit weights in all products but the head's. kv_cache_dtype: as the flag. profiled: batch
-    sizes whose kernels are listed.
+    quantization: fp8 for 8-bit weights in all products but the head's. kv_cache_dtype: as the flag. prefills, mixed,
+    batches: what is measured, (count, length) of prompts, (decodes, length) of mixed steps, sizes of decode steps.
+    profiled: batch sizes whose kernels are listed. graph_sizes: --cudagraph-prefill-sizes.
     """
 
     hidden: int
@@ -30,7 +34,11 @@ class Shape:
     vocab: int = 151936
     quantization: str | None = None
     kv_cache_dtype: str = "bf16"
+    prefills: tuple[tuple[int, int], ...] = PREFILLS
+    mixed: tuple[tuple[int, int], ...] = ()
+    batches: tuple[int, ...] = BATCHES
     profiled: tuple[int, ...] = ()
+    graph_sizes: tuple[int, ...] | None = None
     start_bar: float | None = None
 
     def config(self) -> dict[str, Any]:
@@ -63,7 +71,7 @@ class Shape:
 SHAPES = {
     "0.6B": Shape(
         1024, 28, 16, 3072, True, {1: 1.6, 8: 1.8, 32: 2.9, 128: 5.4, 256: 9.5},
-        {(1, 8192): 35.0, (8, 2048): 44.0, (1, 128): 6.0}, profiled=(1,),
+        {(1, 8192): 35.0, (8, 2048): 44.0, (1, 128): 6.0}, mixed=MIXED, profiled=(1,),
     ),
     "8B": Shape(
         4096, 36, 32, 12288, False, {1: 5.0, 8: 5.3, 32: 6.3, 128: 10.7, 256: 18.0},
@@ -76,3 +84,12 @@ SHAPES["8B fp8 KV"] = replace(
 SHAPES["8B fp8 weights"] = replace(
     SHAPES["8B"], quantization="fp8", decode_bars={1: 3.6, 8: 3.9, 32: 5.4, 128: 9.2, 256: 15.8}, prefill_bars={}
 )
+_GRAPHS = {
+    f"{name} graphs": replace(
+        SHAPES[name], prefills=SHORT_PREFILLS, mixed=MIXED, batches=(), profiled=(),
+        graph_sizes=(16, 32, 64, 128, 256, 512),
+    )
+    for name in ("0.6B", "8B")
+}  # fmt: skip
+# The small one first: a run that is cut short has the most of it.
+SHAPES = {"0.6B": SHAPES["0.6B"], "0.6B graphs": _GRAPHS["0.6B graphs"], **SHAPES, **_GRAPHS}

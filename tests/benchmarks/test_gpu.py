@@ -39,10 +39,13 @@ for name, measure in KERNELS.items():
 
 def test_every_cell_of_the_table_is_there_with_its_bar() -> None:
     names = {cell.name for cell in all_cells()}
-    assert {f"{model} B={batch}" for model in SHAPES for batch in (1, 8, 32, 128, 256)} <= names
+    measured = [shape for shape in SHAPES.values() if shape.batches]
+    assert {f"{model} B={batch}" for model, shape in SHAPES.items() for batch in shape.batches} <= names
+    assert all(shape.batches == (1, 8, 32, 128, 256) for shape in measured)
+    assert {f"0.6B{kind} {what}" for kind in ("", " graphs") for what in ("prefill 1x128", "mixed 8+128")} <= names
     assert {"0.6B profile B=1", "8B profile B=256", "8B start", "0.6B prefill 1x128", "kernel decode splits"} <= names
     assert len(names) == len(all_cells())
-    assert [shape.decode_bars[256] for shape in SHAPES.values()] == [9.5, 18.0, 15.0, 15.8]
+    assert [shape.decode_bars[256] for shape in measured] == [9.5, 18.0, 15.0, 15.8]
 
 
 def test_patterns_choose_cells_in_their_order() -> None:
@@ -57,7 +60,8 @@ def test_a_model_is_measured(kinds: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     cells = [
         Cell("t start", "start", "0.6B"), Cell("t prefill", "prefill", "0.6B", 3, 20),
-        Cell("t B=2", "decode", "0.6B", 2, 16), Cell("t profile", "profile", "0.6B", 2, 16),
+        Cell("t mixed", "mixed", "0.6B", 2, 9), Cell("t B=2", "decode", "0.6B", 2, 16),
+        Cell("t profile", "profile", "0.6B", 2, 16),
     ]  # fmt: skip
     shape = replace(TINY, **kinds)
     rows = measure_model(shape, cells if not kinds else cells[:2], MACHINE, time.monotonic() + 1e6, **SETTINGS)
@@ -66,15 +70,20 @@ def test_a_model_is_measured(kinds: dict[str, Any]) -> None:
     assert found["t prefill"]["bar"] == "<= 1e+06"
     assert {"0.6B start to ready", "t prefill, floor"} <= found.keys()
     if not kinds:
-        assert {"t B=2", "t B=2, floor", "t profile, the step", "t profile, all kernels"} <= found.keys()
+        assert {"t mixed", "t B=2", "t B=2, floor", "t profile, the step", "t profile, all kernels"} <= found.keys()
+
+
+def model_runners() -> list[ModelRunner]:
+    return [x for x in gc.get_objects() if type(x) is ModelRunner]
 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_model_leaves_its_memory_to_the_next(fails: bool) -> None:
+    others = {id(runner) for runner in model_runners()}  # of other tests
     cells = [Cell("t prefill", "prefill", "0.6B", 1, 9 if not fails else 10_000)]
     rows = tried("t", lambda: measure_model(TINY, cells, MACHINE, time.monotonic() + 1e6, **SETTINGS))
     assert any("FAILED" in row["name"] for row in rows) is fails
-    assert not [x for x in gc.get_objects() if type(x) is ModelRunner]
+    assert not [runner for runner in model_runners() if id(runner) not in others]
 
 
 def test_what_there_is_no_time_for_is_listed() -> None:
