@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# Seconds after which something that has to happen has failed to; far more than any machine needs.
+PATIENCE = 120.0
 CTRL_C, CTRL_D, ENTER, UP, ALT_ENTER = "\x03", "\x04", "\r", "\x1b[A", "\x1b\r"
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>78])")
 
@@ -37,17 +39,18 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._fd, text.encode())
 
-    def wait_for(self, text: str, timeout: float = 60.0) -> str:
+    def wait_for(self, text: str, timeout: float = PATIENCE) -> str:
         """Read until `text` appears behind what was waited for before; returns what came up to its end."""
         deadline = time.monotonic() + timeout
         while text not in self.text[self._seen :]:
             assert time.monotonic() < deadline, f"{text!r} did not come: {self.text[self._seen :]!r}"
-            if not self._read(0.1) and self.process.poll() is not None:
+            has_ended = self.process.poll() is not None  # asked first: what it wrote before that is to be read yet
+            if not self._read(0.1) and has_ended:
                 raise AssertionError(f"the program ended before {text!r}: {self.text[self._seen :]!r}")
         start, self._seen = self._seen, self.text.index(text, self._seen) + len(text)
         return self.text[start : self._seen]
 
-    def end(self, timeout: float = 60.0) -> int:
+    def end(self, timeout: float = PATIENCE) -> int:
         """Read to the end; the exit code."""
         deadline = time.monotonic() + timeout
         while self.process.poll() is None:
@@ -88,5 +91,5 @@ def chat_terminal(*flags: str, **environment: str) -> Iterator[Terminal]:
         yield Terminal(process, ours)
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(PATIENCE)
         os.close(ours)

@@ -14,7 +14,7 @@ import pytest
 
 from atom.chat.main import main
 from atom.entrypoints.scripted.script import Script
-from tests.entrypoints.live import running, scripted
+from tests.entrypoints.live import PATIENCE, running, scripted
 
 CALL = "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>"
 
@@ -35,7 +35,7 @@ def test_a_pipe_of_the_shell(tmp_path: Path) -> None:
     with running(scripted(Script(text=f"<think>Hm.</think>Looking — now. {CALL}", byte_chunk=1))) as live:
         command = [sys.executable, "-m", "atom.cli", "chat", "--base-url", live.url, "--tools", str(tools)]
         done = subprocess.run(
-            command, input=b"weather?\n", capture_output=True, timeout=60, env=os.environ | {"PYTHONUTF8": "1"}
+            command, input=b"weather?\n", capture_output=True, timeout=PATIENCE, env=os.environ | {"PYTHONUTF8": "1"}
         )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.decode().splitlines()

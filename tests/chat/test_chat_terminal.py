@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from atom.entrypoints.scripted.script import Script
 from tests.chat.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, UP, Terminal, chat_terminal
 from tests.chat.test_chat_pipe import CALL
-from tests.entrypoints.live import LiveServer, running, scripted
+from tests.entrypoints.live import PATIENCE, LiveServer, running, scripted
 
 PASTE = "\x1b[200~{}\x1b[201~"
-PATIENCE = 60.0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
 
 
 def wait_until_idle(live: LiveServer) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while len(live.serving.work):
-        assert time.monotonic() < deadline, "the server still works on the request"
-        time.sleep(0.01)
+    until(lambda: len(live.serving.work) == 0)
 
 
 def leave(terminal: Terminal) -> None:
@@ -54,7 +58,7 @@ def test_a_conversation_with_a_tool(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_ends_the_answer_at_the_server_and_keeps_the_session() -> None:
-    slow = Script(text="word " * 500, chunk=5, delay=0.05)
+    slow = Script(text="word " * 5000, chunk=5, delay=0.05)
     late = Script(text="never seen", first_delay=60)
     with running(scripted(slow, late, "Second.")) as live, chat_terminal("--base-url", live.url) as terminal:
         terminal.wait_for(">")
@@ -63,13 +67,10 @@ def test_an_interrupt_ends_the_answer_at_the_server_and_keeps_the_session() -> N
         terminal.type(CTRL_C)
         terminal.wait_for("interrupted")
         wait_until_idle(live)
-        assert 'outcome="aborted"' in live.client.get("/metrics").text
+        until(lambda: 'outcome="aborted"' in live.client.get("/metrics").text)
         terminal.wait_for(">")
         terminal.type(f"Again.{ENTER}")  # nothing comes of this one before it is interrupted
-        deadline = time.monotonic() + PATIENCE
-        while not len(live.serving.work):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: len(live.serving.work) == 1)
         terminal.type(CTRL_C)
         terminal.wait_for("interrupted")
         wait_until_idle(live)
