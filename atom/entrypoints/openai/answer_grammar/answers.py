@@ -14,6 +14,7 @@ from atom_spec.formats import FormatSpec, Writing
 
 from atom.entrypoints.openai.answer_grammar.calls import CallRules, ToolSchema
 from atom.entrypoints.openai.answer_grammar.lark import ANY_TEXT, Rules, choice, quoted
+from atom.entrypoints.openai.answer_grammar.parts import put_together
 from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
 from atom.entrypoints.openai.answer_grammar.schemas import check_schema, closed, guarded, with_formats
 from atom.entrypoints.openai.answer_grammar.templates import Templates
@@ -80,13 +81,14 @@ def answer_grammar(speech: Speech, wanted: Wanted) -> str:
 
 def _json_answer(rules: Rules, speech: Speech, wanted: Wanted) -> str:
     """JSON in which nothing is taken for markup by those who read the answer."""
-    check_schema(wanted.json)
+    schema = put_together(wanted.json)
+    check_schema(schema)
     markers: list[str] = []
     if speech.dialect is not None and not speech.dialect.in_format:
         markers.append(speech.dialect.start)
     if speech.format is not None and (wanted.tools or speech.format.framing or speech.format.channels):
         markers += speech.format.markers
-    return rules.json(guarded(closed(with_formats(wanted.json)), tuple(markers)), **JSON_SPACE)
+    return rules.json(guarded(closed(with_formats(schema)), tuple(markers)), **JSON_SPACE)
 
 
 class Frame:

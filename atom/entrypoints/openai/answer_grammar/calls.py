@@ -14,6 +14,7 @@ from typing import Any
 from atom_spec.formats import FormatSpec
 
 from atom.entrypoints.openai.answer_grammar.lark import Rules, choice, quoted
+from atom.entrypoints.openai.answer_grammar.parts import put_together
 from atom.entrypoints.openai.answer_grammar.schema_tree import NOTES, SchemaError
 from atom.entrypoints.openai.answer_grammar.schemas import check_schema, closed, with_formats
 from atom.entrypoints.openai.answer_grammar.templates import Filled, Templates
@@ -122,7 +123,7 @@ class CallRules:
         try:
             if "{name}" in self.form.call and _BAD_NAME.search(tool.name):
                 raise SchemaError("the name can not be written in this model's call format")
-            root = _ANY_ARGUMENTS if tool.is_free else _object_schema(tool.parameters)
+            root = _ANY_ARGUMENTS if tool.is_free else put_together(_object_schema(tool.parameters))
             check_schema(root)
             if self.form.argument is None or self._grammar is None:
                 return self._rules.json(closed(with_formats(root)), **SEPARATORS)

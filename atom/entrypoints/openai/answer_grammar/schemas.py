@@ -22,7 +22,7 @@ MOST_LEVELS = 128
 _ROOT, _ANY = "atom:root", {"$ref": "#/$defs/atom:any"}
 _COMBINING = frozenset(("anyOf", "oneOf", "$ref"))
 _OWN = {
-    "object": ("properties", "additionalProperties", "required"),
+    "object": ("properties", "additionalProperties", "patternProperties", "required"),
     "string": ("minLength", "maxLength", "pattern"),
     "array": ("minItems", "maxItems"),
 }
@@ -136,9 +136,9 @@ def _anything(patterns: tuple[str, ...]) -> dict[str, Any]:
 
 def _with_guarded_keys(node: dict[str, Any], patterns: tuple[str, ...]) -> dict[str, Any]:
     extra = node.get("additionalProperties", _ANY)
-    if extra is False or "patternProperties" in node:
+    if extra is False:
         return node
-    if node.get("properties") or node.get("required") or len(patterns) > 1:
+    if {"properties", "required", "patternProperties"} & set(node) or len(patterns) > 1:
         return {**node, "additionalProperties": extra}
     return {**node, "patternProperties": {f"^{patterns[0]}$": extra}, "additionalProperties": False}
 
