@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from atom import LLMEngine, SamplingParams
 from atom.examples import profile_offline
+from atom.model_engine import profiler
 from atom.model_engine.messages import EngineCallError
 from tests.model_engine.test_profiler import events_of, labels_of
 
@@ -108,10 +111,19 @@ def test_an_engine_without_a_folder() -> None:
 
 
 def test_a_call_that_takes_too_long_leaves_a_usable_engine(engine: LLMEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_write = threading.Event()
+    write = profiler.write_trace
+
+    def slow_write(*arguments: Any) -> None:
+        assert may_write.wait(120)
+        write(*arguments)
+
+    monkeypatch.setattr(profiler, "write_trace", slow_write)
     engine.start_profile()
     engine.generate(["hello"], SamplingParams(max_tokens=8, ignore_eos=True))
-    monkeypatch.setenv("ATOM_PROFILER_TIMEOUT", "0.000001")
-    with pytest.raises(TimeoutError, match="stop_profile has taken longer than ATOM_PROFILER_TIMEOUT, 1e-06 s"):
+    monkeypatch.setenv("ATOM_PROFILER_TIMEOUT", "0.01")
+    with pytest.raises(TimeoutError, match=r"stop_profile has taken longer than ATOM_PROFILER_TIMEOUT, 0\.01 s"):
         engine.stop_profile()
     [answer] = engine.generate(["hello"], SamplingParams(max_tokens=4, ignore_eos=True))
     assert answer["num_tokens_output"] == 4
+    may_write.set()
