@@ -14,9 +14,8 @@ from atom_spec.formats import FormatSpec, Writing
 
 from atom.entrypoints.openai.answer_grammar.calls import CallRules, ToolSchema
 from atom.entrypoints.openai.answer_grammar.lark import ANY_TEXT, Rules, choice, quoted
-from atom.entrypoints.openai.answer_grammar.parts import put_together
 from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
-from atom.entrypoints.openai.answer_grammar.schemas import check_schema, closed, guarded, with_formats
+from atom.entrypoints.openai.answer_grammar.schemas import closed, enforceable, guarded, with_formats
 from atom.entrypoints.openai.answer_grammar.templates import Templates
 
 # White space in JSON answers: enough to lay them out, not enough to go on for ever.
@@ -81,8 +80,7 @@ def answer_grammar(speech: Speech, wanted: Wanted) -> str:
 
 def _json_answer(rules: Rules, speech: Speech, wanted: Wanted) -> str:
     """JSON in which nothing is taken for markup by those who read the answer."""
-    schema = put_together(wanted.json)
-    check_schema(schema)
+    schema = enforceable(wanted.json)
     markers: list[str] = []
     if speech.dialect is not None and not speech.dialect.in_format:
         markers.append(speech.dialect.start)

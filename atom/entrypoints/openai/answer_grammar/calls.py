@@ -14,9 +14,8 @@ from typing import Any
 from atom_spec.formats import FormatSpec
 
 from atom.entrypoints.openai.answer_grammar.lark import Rules, choice, quoted
-from atom.entrypoints.openai.answer_grammar.parts import put_together
 from atom.entrypoints.openai.answer_grammar.schema_tree import NOTES, SchemaError
-from atom.entrypoints.openai.answer_grammar.schemas import check_schema, closed, with_formats
+from atom.entrypoints.openai.answer_grammar.schemas import closed, enforceable, with_formats
 from atom.entrypoints.openai.answer_grammar.templates import Filled, Templates
 from atom.entrypoints.openai.answer_grammar.values import SEPARATORS, ArgumentRules
 
@@ -123,8 +122,7 @@ class CallRules:
         try:
             if "{name}" in self.form.call and _BAD_NAME.search(tool.name):
                 raise SchemaError("the name can not be written in this model's call format")
-            root = _ANY_ARGUMENTS if tool.is_free else put_together(_object_schema(tool.parameters))
-            check_schema(root)
+            root = _ANY_ARGUMENTS if tool.is_free else enforceable(_object_schema(tool.parameters))
             if self.form.argument is None or self._grammar is None:
                 return self._rules.json(closed(with_formats(root)), **SEPARATORS)
             arguments = ArgumentRules(self._rules, self.form, self._writing, self._grammar, root)
@@ -137,6 +135,11 @@ def _object_schema(parameters: Any) -> Any:
     """A tool's parameters as the schema of an object; one that says nothing of its members has none."""
     if not isinstance(parameters, dict):
         return {"type": "object", "additionalProperties": parameters is None or parameters is True}
+    stated = parameters.get("type", "object")
+    if isinstance(stated, list) and "object" in stated:
+        parameters = {**parameters, "type": "object"}
+    elif isinstance(stated, str | list) and stated != "object":
+        raise SchemaError(f"'type' (at #): the parameters of a tool are an object, not {stated!r}")
     if not set(parameters) - NOTES - {"type", "properties", "required"} and not parameters.get("properties"):
         return {**parameters, "type": parameters.get("type", "object"), "additionalProperties": False}
     if "type" in parameters or _COMBINING & set(parameters):

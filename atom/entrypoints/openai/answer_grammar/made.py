@@ -17,7 +17,7 @@ import msgspec
 from atom.entrypoints.openai.answer_grammar.answers import Speech, Wanted, answer_grammar
 from atom.entrypoints.openai.answer_grammar.calls import ToolSchema
 from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
-from atom.entrypoints.openai.answer_grammar.schemas import check_schema
+from atom.entrypoints.openai.answer_grammar.schemas import enforceable, said
 
 MOST_GRAMMARS = 256
 _LIMITS = llguidance.LLParserLimits(verbose_errors=False)
@@ -53,13 +53,13 @@ def make(speech: Speech, wanted: Wanted) -> str:
     if is_error:
         for tool in wanted.tools:
             _check_tool(tool)
-        raise SchemaError(f"the grammar of the answer can not be made: {messages[0].partition(chr(10))[0]}")
+        raise SchemaError(f"the grammar of the answer can not be made: {said(messages[0]).partition(chr(10))[0]}")
     return text
 
 
 def _check_tool(tool: ToolSchema) -> None:
     try:
-        check_schema({} if tool.parameters is None else tool.parameters)
+        enforceable({} if tool.parameters is None else tool.parameters)
     except SchemaError as error:
         raise SchemaError(f"{tool.place}, {tool.name!r}: {error}") from None
 

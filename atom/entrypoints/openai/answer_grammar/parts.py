@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from atom.entrypoints.openai.answer_grammar.references import target_of
 from atom.entrypoints.openai.answer_grammar.schema_tree import NOTES, mapped, nodes
 
 _MOST_PARTS = 64
@@ -71,7 +72,7 @@ def _parts(node: Any, root: Any) -> list[Node] | None:
         if not all(isinstance(name, str) for name in required):
             return None
         found.append(part)
-        referred = [_target(part["$ref"], root)] if "$ref" in part else []
+        referred = [target_of(part["$ref"], root)] if "$ref" in part else []
         waiting = [*referred, *parts, *waiting]
     return found
 
@@ -91,11 +92,3 @@ def _joined(parts: Iterable[Node], root: Any) -> Node | None:
         return None
     made |= {"properties": properties} if properties else {}
     return made | ({"required": list(required)} if required else {})
-
-
-def _target(reference: str, root: Any) -> Any:
-    """What a reference leads to; None where that is nothing."""
-    node = root
-    for step in reference[1:].split("/")[1:]:
-        node = node.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
-    return node

@@ -9,16 +9,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import llguidance
 
 from atom.entrypoints.openai.answer_grammar.free_text import texts_without
+from atom.entrypoints.openai.answer_grammar.keywords import check_keywords
 from atom.entrypoints.openai.answer_grammar.numbers import check_anywhere, check_numbers, with_near_bounds
+from atom.entrypoints.openai.answer_grammar.parts import put_together
+from atom.entrypoints.openai.answer_grammar.references import check_ends
 from atom.entrypoints.openai.answer_grammar.schema_tree import NOTES, SchemaError, mapped, nodes
 from atom.entrypoints.openai.answer_grammar.string_formats import STRING_FORMATS
 
 MOST_LEVELS = 128
+_MOST_PLACES = 300  # that are tried in the search for what is wrong
 _ROOT, _ANY = "atom:root", {"$ref": "#/$defs/atom:any"}
 _COMBINING = frozenset(("anyOf", "oneOf", "$ref"))
 _OWN = {
@@ -31,30 +36,64 @@ _UNKNOWN_KEYWORDS = re.compile(r'Unimplemented keys: \["([^"]+)"')
 _LIBRARY_WORDS = re.compile(r"^at \d+\(\d+\): (?:failed to compile JSON schema: )?")
 
 
-def check_schema(schema: Any) -> None:
-    """Raise SchemaError when the schema is none, can not be met, or has a keyword that is not supported."""
+def enforceable(schema: Any) -> Any:
+    """The schema, with objects of parts put together.
+
+    Raises SchemaError when it is none, can not be met, or has a keyword that is not supported.
+    """
     if not isinstance(schema, dict | bool):
         raise SchemaError("a JSON Schema is an object")
     _check_depth(schema)
+    check_keywords(schema)
+    check_ends(schema)
     for place, node in nodes(schema):
         check_numbers(node, place)
-    ready = with_formats(schema)
-    check_anywhere(ready)
+    whole = put_together(schema)
+    check_anywhere(with_formats(whole))
+    message = _refusal(closed(whole))
+    if message is not None:
+        raise SchemaError(_explained(message, schema))
+    return whole
+
+
+def _refusal(schema: Any) -> str | None:
+    """What the library has against a schema."""
     is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(
-        f"start: %json {json.dumps(ready)}", limits=_LIMITS
+        f"start: %json {json.dumps(with_formats(schema))}", limits=_LIMITS
     )
-    if is_error:
-        raise SchemaError(_explained(messages[0], schema))
+    return str(messages[0]) if is_error else None
 
 
 def _explained(message: str, schema: Any) -> str:
-    """The library's message without the grammar that it quotes; an unknown keyword with its place."""
+    """The library's message in the terms of whoever wrote the schema, with the place that it is about."""
     unknown = _UNKNOWN_KEYWORDS.search(message)
-    if unknown is None:
-        return _LIBRARY_WORDS.sub("", message.partition("\n   1 |")[0]).strip()
-    keyword = unknown[1]
-    place = next((place for place, node in nodes(schema) if keyword in node), "#")
-    return f"the keyword {keyword!r} (at {place}) is not supported"
+    if unknown is not None:
+        keyword = unknown[1]
+        place = next((place for place, node in nodes(schema) if keyword in node), "#")
+        return f"the keyword {keyword!r} (at {place}) is not supported"
+    place, node, message = _innermost_refused(message, schema)
+    if "regex parse error" in message and "pattern" in node:
+        return f"'pattern' (at {place}): {message.partition('error: ')[2].splitlines()[0]}"
+    if "coerce_one_of" in message:
+        return f"'oneOf' (at {place}) is supported where its options can not overlap; 'anyOf' always is"
+    return said(message) if place == "#" else f"{said(message)} (at {place})"
+
+
+def said(message: str) -> str:
+    """The library's message without the grammar that it quotes."""
+    return _LIBRARY_WORDS.sub("", message.partition("\n   1 |")[0]).replace(f"/$defs/{_ROOT}", "").strip()
+
+
+def _innermost_refused(message: str, schema: Any) -> tuple[str, dict[str, Any], str]:
+    """A smallest subschema that is refused by itself: its place, and what the library has against it."""
+    refused: list[tuple[str, dict[str, Any], str]] = []
+    for place, node in islice(nodes(schema), _MOST_PLACES):
+        against = _refusal(embedded(node, schema))
+        if against is not None:
+            refused = [one for one in refused if not place.startswith(f"{one[0]}/")]
+            refused.append((place, node, against))
+    named = [one for one in refused if "$ref" not in one[1]]
+    return next(iter(named or refused), ("#", schema if isinstance(schema, dict) else {}, message))
 
 
 def _check_depth(schema: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
-from atom.entrypoints.openai.answer_grammar.schemas import check_schema, with_formats
+from atom.entrypoints.openai.answer_grammar.schemas import enforceable, with_formats
 from tests.entrypoints.openai.answer_grammar.test_schemas import accepts
 
 INT64 = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}
@@ -31,7 +31,7 @@ INT64 = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}
 )
 def test_numbers_that_would_end_the_process_or_be_other_ones_are_refused(schema: Any, word: str) -> None:
     with pytest.raises(SchemaError) as error:
-        check_schema(schema)
+        enforceable(schema)
     assert word in str(error.value)
 
 
@@ -52,7 +52,7 @@ def test_numbers_that_would_end_the_process_or_be_other_ones_are_refused(schema:
 def test_what_is_within_bounds_can_be_written_and_nothing_else(
     schema: Any, good: tuple[int, ...], bad: tuple[int, ...]
 ) -> None:
-    check_schema(schema)
+    enforceable(schema)
     ready = with_formats(schema)
     assert all(accepts(ready, str(number)) for number in good)
     assert not any(accepts(ready, str(number)) for number in bad)

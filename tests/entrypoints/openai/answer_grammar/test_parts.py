@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atom.entrypoints.openai.answer_grammar.parts import put_together
-from atom.entrypoints.openai.answer_grammar.schemas import check_schema, closed, guarded, with_formats
+from atom.entrypoints.openai.answer_grammar.schemas import closed, enforceable, guarded, with_formats
 from tests.entrypoints.openai.answer_grammar.test_schemas import accepts
 
 MARKERS = ("</parameter>", "<function=")
@@ -42,9 +42,9 @@ MADE_OF_PARTS: dict[str, Any] = {
 @pytest.mark.parametrize("name", MADE_OF_PARTS)
 def test_objects_made_of_parts_can_be_enforced_where_markers_are_kept_out(name: str) -> None:
     schema = put_together(MADE_OF_PARTS[name])
-    check_schema(schema)
+    enforceable(schema)
     held = guarded(closed(with_formats(schema)), MARKERS)
-    check_schema(held)
+    enforceable(held)
     texts = (
         '{"a": 1}',
         '{"a": 1, "b": "y"}',

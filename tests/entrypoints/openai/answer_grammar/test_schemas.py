@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from atom.entrypoints.openai.answer_grammar.free_text import texts_without
 from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
-from atom.entrypoints.openai.answer_grammar.schemas import check_schema, closed, embedded, guarded, with_formats
+from atom.entrypoints.openai.answer_grammar.schemas import closed, embedded, enforceable, guarded, with_formats
 from atom.entrypoints.openai.answer_grammar.shapes import shapes_of
 from atom.entrypoints.openai.answer_grammar.string_formats import STRING_FORMATS
 
@@ -35,7 +35,7 @@ MARKERS = ("</parameter>", "<parameter=", "</function>")
 )
 def test_what_can_not_be_enforced_is_named(schema: Any, word: str) -> None:
     with pytest.raises(SchemaError, match=re.escape(word)):
-        check_schema(schema)
+        enforceable(schema)
 
 
 def test_a_schema_nested_beyond_reason_is_refused() -> None:
@@ -43,11 +43,11 @@ def test_a_schema_nested_beyond_reason_is_refused() -> None:
     for _ in range(500):
         schema = {"type": "array", "items": schema}
     with pytest.raises(SchemaError, match="nested"):
-        check_schema(schema)
+        enforceable(schema)
 
 
 def test_notes_and_unknown_formats_are_no_constraints() -> None:
-    check_schema({"type": "string", "format": "int32", "title": "t", "x-any": 1, "deprecated": True})
+    enforceable({"type": "string", "format": "int32", "title": "t", "x-any": 1, "deprecated": True})
     assert with_formats({"type": "integer", "format": "int64"}) == {"type": "integer"}
 
 
