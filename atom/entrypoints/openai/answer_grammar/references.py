@@ -12,8 +12,8 @@ from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError, node
 
 
 def target_of(reference: str, root: Any) -> Any:
-    """What a reference leads to; None where that is nothing in this schema."""
-    node = root
+    """What a reference leads to; None where that is nothing in this schema, or a place that goes by an anchor."""
+    node = root if reference == "#" or reference.startswith("#/") else None
     for step in reference[1:].split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(node, list):
@@ -43,7 +43,7 @@ def check_ends(schema: Any) -> None:
 def _ends(node: dict[str, Any], root: Any, endless: set[int]) -> bool:
     """Whether a value can meet the subschema, as far as is known which ones can not be met."""
     needed = [*node.get("allOf", ())]
-    if node.get("$ref", "").startswith("#"):
+    if "$ref" in node:
         needed.append(target_of(node["$ref"], root))
     if node.get("type") == "object":
         needed += [node.get("properties", {}).get(name) for name in node.get("required", ())]

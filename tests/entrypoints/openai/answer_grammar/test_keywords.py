@@ -73,6 +73,7 @@ def test_what_contains_itself_and_may_end_is_no_error() -> None:
     enforceable({"$defs": {"node": NODE}, "$ref": "#/$defs/node"})
     enforceable({"anyOf": [{"$ref": "#"}, {"type": "string"}]})
     enforceable({"type": "array", "items": {"$ref": "#"}})
+    enforceable({"$defs": {"a": {"$anchor": "A", "type": "integer"}}, "$ref": "#A"})
 
 
 @pytest.mark.parametrize("kind", ["string", ["array", "null"]], ids=str)
