@@ -221,13 +221,17 @@ def _both(left: frozenset[str], right: frozenset[str]) -> frozenset[str]:
 
 def _own_types(node: Mapping[str, Any]) -> frozenset[str]:
     stated = node.get("type")
+    values = node["enum"] if isinstance(node.get("enum"), list) else [node["const"]] if "const" in node else []
+    listed = frozenset(_type_of(value) for value in values)
     if isinstance(stated, str):
         return frozenset({stated})
     if isinstance(stated, Sequence):
-        return frozenset(one for one in stated if isinstance(one, str))
-    values = node["enum"] if isinstance(node.get("enum"), list) else [node["const"]] if "const" in node else []
-    if values:
-        return frozenset(_type_of(value) for value in values)
+        types = frozenset(one for one in stated if isinstance(one, str))
+        if "number" in types and "integer" in listed:
+            listed |= {"number"}
+        return types & listed or types
+    if listed:
+        return listed
     if "properties" in node:
         return frozenset({"object"})
     return frozenset({"array"}) if "items" in node else frozenset()

@@ -28,6 +28,7 @@ ROOT: dict[str, Any] = {
         "anything": {"description": "no type at all"},
         "one": {"const": "x"},
         "shape": {"properties": {"a": {}}},
+        "word": {"type": ["string", "boolean", "number"], "enum": ["true", 7]},
     },
 }
 
@@ -80,6 +81,8 @@ ROOT: dict[str, Any] = {
         ("anything", "12", "12"),
         ("one", "12", "12"),
         ("shape", '{"a": 1}', {"a": 1}),
+        ("word", "true", "true"),
+        ("word", "7", 7),
     ],
 )
 def test_the_schema_says_the_type(key: str, text: str, value: Any) -> None:
