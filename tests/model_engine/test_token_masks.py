@@ -123,19 +123,19 @@ def test_a_token_that_the_grammar_does_not_take_ends_the_sequence_with_a_message
 def test_grammars_are_compiled_once_and_their_matchers_used_again() -> None:
     grammars = Grammars(byte_tokenizer, VOCAB, (EOS,))
     grammar = AnswerGrammar('start: "ab"')
-    grammars.prepare(grammar).result(10)
+    grammars.prepare(grammar).result(120)
     compiled = grammars.compiled(AnswerGrammar('start: "ab"'))
     matcher = grammars.take(compiled)
     matcher.consume_tokens([ord("a")])
     grammars.give_back(compiled, matcher)
     assert grammars.take(compiled) is matcher and matcher.consume_tokens([ord("a"), ord("b")])
     with pytest.raises(GrammarError, match="compiled"):
-        grammars.prepare(AnswerGrammar("start: nothing")).result(10)
+        grammars.prepare(AnswerGrammar("start: nothing")).result(120)
     grammars.shutdown()
 
 
 def test_a_model_without_an_end_token_has_no_grammars() -> None:
     grammars = Grammars(byte_tokenizer, VOCAB, ())
     with pytest.raises(GrammarError, match="end-of-sequence"):
-        grammars.prepare(AnswerGrammar('start: "a"')).result(10)
+        grammars.prepare(AnswerGrammar('start: "a"')).result(120)
     grammars.shutdown()

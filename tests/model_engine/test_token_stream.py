@@ -10,7 +10,7 @@ from atom.model_engine.token_stream import EngineDeadError, TokenStream, merge_d
 
 
 async def soon(awaitable: Awaitable[TokenDelta]) -> TokenDelta:
-    return await asyncio.wait_for(awaitable, 5)
+    return await asyncio.wait_for(awaitable, 120)
 
 
 def entry(token: int) -> TokenLogprobs:
