@@ -121,7 +121,7 @@ def test_no_more_of_a_body_is_read_than_the_limit_allows() -> None:
 
 def test_bytes_that_are_no_http(server: LiveServer) -> None:
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as client:
+    with socket.create_connection((host, int(port)), timeout=120) as client:
         client.sendall(b"NONSENSE\r\n\r\n")
         received = b""
         while chunk := client.recv(4096):

@@ -75,11 +75,11 @@ def test_the_server_answers_while_a_trace_is_written(live: LiveServer, monkeypat
     answers: list[Any] = []
     thread = threading.Thread(target=lambda: answers.append(live.client.post("/stop_profile").json()))
     thread.start()
-    assert entered.wait(60)
+    assert entered.wait(120)
     assert live.client.get("/health").json() == {"status": "ok"}
     assert live.complete().status_code == 200 and not answers
     live.in_loop(written.set)
-    thread.join(60)
+    thread.join(120)
     assert answers[0]["status"] == "success"
     assert answers[0]["traces"] == [{"trace_dir": "t/rank_0", "file": "x.gz", "elapsed": 1.5}]
 

@@ -59,7 +59,7 @@ def atom_tiny() -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(120)
 
 
 def test_a_thought_a_call_and_its_result_of_the_real_model(page: Page, atom_tiny: str) -> None:

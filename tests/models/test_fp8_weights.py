@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from atom import LLMEngine, SamplingParams
 from atom.model_loader.files import WeightsError
-from benchmarks.live_server import live_server
+from conformance.http.server import started
 from tests.models.drive import Driver, make_runner
 from tests.models.fp8_checkpoints import SIZES, by_row, make_checkpoint, quantize_in_place
 from tests.models.test_against_transformers import watch_logits
@@ -192,12 +192,12 @@ def test_the_shipped_model_keeps_its_answers() -> None:
     assert kept >= len(rows) - 1
 
 
-def test_a_server_with_quantised_weights() -> None:
+def test_a_server_with_quantised_weights(tmp_path: Path) -> None:
     body = {"model": "atom-tiny", "messages": [{"role": "user", "content": "What is 12 + 30?"}], "temperature": 0}
-    with live_server("atom-tiny", ["--quantization", "fp8", "--device", "cpu"]) as url:
+    with started(tmp_path, flags=("--quantization", "fp8", "--device", "cpu")) as server:
         request = urllib.request.Request(
-            f"{url}/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
+            f"{server.url}/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             answer = json.loads(response.read())
     assert "42" in answer["choices"][0]["message"]["content"]
