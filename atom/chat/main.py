@@ -5,6 +5,7 @@ Owns the order of things: which model, then question and answer until the user l
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -74,6 +75,8 @@ def _choose_model(client: ChatClient, settings: Settings) -> None:
 
 def _answer_pipe(session: Session) -> None:
     """One question, one answer. Calls are printed; nobody is there to answer them."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="strict")  # a plain locale lets bytes that are no text through
     try:
         text = sys.stdin.read()
     except UnicodeDecodeError as error:

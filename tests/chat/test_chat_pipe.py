@@ -44,6 +44,15 @@ def test_a_pipe_of_the_shell(tmp_path: Path) -> None:
     assert done.stderr.decode() == "Hm.\n"
 
 
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_bytes_that_are_no_text(locale: str) -> None:
+    with running(scripted()) as live:
+        command = [sys.executable, "-m", "atom.cli", "chat", "--base-url", live.url]
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONUTF8"} | {"LC_ALL": locale}
+        done = subprocess.run(command, input=b"caf\xe9?\n", capture_output=True, timeout=PATIENCE, env=env)
+    assert done.returncode == 1 and b"standard input is no text in utf-8" in done.stderr
+
+
 def test_no_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers here

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from atom_spec.routes import ROUTES
 from starlette.requests import Request
@@ -142,6 +144,17 @@ def test_another_content_type(server: LiveServer, content_type: str) -> None:
 def test_json_by_other_spellings(server: LiveServer, content_type: str) -> None:
     headers = {"content-type": content_type}
     assert server.client.post("/v1/completions", content=b'{"prompt": "hi"}', headers=headers).status_code == 200
+
+
+def test_a_compressed_body(server: LiveServer) -> None:
+    def send(encoding: str, body: bytes) -> httpx.Response:
+        headers = {"content-type": "application/json", "content-encoding": encoding}
+        return server.client.post("/v1/completions", content=body, headers=headers)
+
+    refused = send("gzip", gzip.compress(b'{"prompt": "hi"}'))
+    assert error_of(refused, 415)["code"] == "unsupported_media_type" and "'gzip'" in error_of(refused, 415)["message"]
+    assert refused.headers["accept-encoding"] == "identity"
+    assert send("identity", b'{"prompt": "hi"}').status_code == 200
 
 
 @pytest.mark.parametrize("path", GENERATING)

@@ -27,6 +27,7 @@ from atom.entrypoints.openai.errors import (
     payload_too_large,
     unauthorized,
     unavailable,
+    unsupported_encoding,
     unsupported_media_type,
 )
 from atom.entrypoints.openai.sse import FrameStream, SseWriter
@@ -114,6 +115,9 @@ class Endpoint:
         content_type = request.headers.get("content-type")
         if content_type is None or content_type.partition(";")[0].strip().lower() != "application/json":
             raise unsupported_media_type(content_type)
+        encoding = request.headers.get("content-encoding", "identity")
+        if encoding.strip().lower() not in ("", "identity"):
+            raise unsupported_encoding(encoding)
         body = await read_body(request, self._serving.server.max_request_bytes)
         request.state.body_size = len(body)
         if self._serving.request_log is not None:

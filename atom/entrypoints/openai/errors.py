@@ -110,6 +110,16 @@ def unsupported_media_type(content_type: str | None) -> ApiError:
     )
 
 
+def unsupported_encoding(encoding: str) -> ApiError:
+    """415: no body is decompressed."""
+    return ApiError(
+        415,
+        f"The request has Content-Encoding {shorten(encoding)!r}; send the body as it is.",
+        code="unsupported_media_type",
+        headers={"accept-encoding": "identity"},
+    )
+
+
 def unavailable(message: str, code: str) -> ApiError:
     """503 with a short Retry-After: the same request may succeed soon, here or elsewhere."""
     return ApiError(503, message, type="server_error", code=code, headers={"retry-after": "1"})
