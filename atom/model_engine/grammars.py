@@ -25,8 +25,13 @@ MOST_GRAMMARS = 128
 MOST_SPARE_MATCHERS = 32
 
 # Parts of the vocabulary that a grammar mostly allows or forbids as a whole: text inside JSON strings, also where a
-# format's markup, which begins with < or ], must not occur in them.
-SLICES = [r'[^"\\\x00-\x1F\x7F<\]]{1,30}', r'[^"\\\x00-\x1F\x7F]{1,30}']
+# format's markup, which begins with < or ], must not occur in them. The short ones are allowed as a whole in strings of
+# a limited length too: without a slice of them, a mask of 152,000 tokens takes 290 us in such answers instead of 85.
+SLICES = [
+    r'[^"\\\x00-\x1F\x7F<\]]{1,10}',
+    r'[^"\\\x00-\x1F\x7F<\]]{1,30}',
+    r'[^"\\\x00-\x1F\x7F]{1,30}',
+]
 LIMITS = llguidance.LLParserLimits(verbose_errors=False)
 
 
