@@ -6,12 +6,15 @@ worth a comparison.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
+from atom.model_ops.kernels.triton.early import starts_early
 from atom.model_ops.kernels.triton.linear import choose_tile
 from atom.model_ops.kernels.triton.linear_few import (
     MAX_TOKENS_BY_THREADS,
@@ -20,11 +23,13 @@ from atom.model_ops.kernels.triton.linear_few import (
     by_threads,
     few_linear,
 )
+from atom.model_ops.kernels.triton.norm import rms_norm
 from benchmarks.gpu_shapes import SHAPES
 from benchmarks.gpu_timing import seconds_in_a_graph
 
 TOKENS = (1, 2, 4, 8, 16)
 _TILE_TOKENS = (1, 4, 8, 16)
+_EARLY_TOKENS = (1, 8)
 # Bytes of the weights of a graph, at least: several times the second-level cache of an H200.
 _MANY_BYTES = 256 << 20
 _MAX_STEPS = 8
@@ -79,6 +84,39 @@ def linear_tiles(device: torch.device, weights: Weights) -> list[dict[str, Any]]
             ]
             found += sorted(rows, key=lambda row: row["value"])
     return found
+
+
+def linear_early(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
+    """A norm and our product behind it, one after the other, and the product's weight read while the norm runs."""
+    found = []
+    for name, copies in _copies(device, weights):
+        for tokens in _EARLY_TOKENS:
+            tile = choose_tile(tokens, *copies[0].shape)
+            if tile is None:
+                continue
+            normed = _normed(_ours(tile), copies[0].shape[1], device)
+            for kind, is_on in (("one after the other", "0"), ("early", "1")):
+                with _environment("ATOM_EARLY_START", is_on):
+                    found.append(_row(f"{name}, {tokens} tokens, norm and product, {kind}", normed, tokens, copies))
+    return found
+
+
+def _normed(product: Product, width: int, device: torch.device) -> Product:
+    scale = torch.ones(width, device=device, dtype=torch.bfloat16)
+    return lambda x, weight: product(rms_norm(x, scale, 1e-6), weight)
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """The variable with this value, for kernels that are launched meanwhile."""
+    before = os.environ.get(name, "")
+    os.environ[name] = value
+    starts_early.cache_clear()
+    try:
+        yield
+    finally:
+        os.environ[name] = before
+        starts_early.cache_clear()
 
 
 def _is_candidate(tile: Tile, tokens: int, width: int) -> bool:

@@ -589,6 +589,14 @@ ENVIRONMENT: tuple[Setting, ...] = (
         choices=("equal", "joined", "balanced"),
     ),
     Setting(
+        name="ATOM_EARLY_START",
+        type="boolean",
+        default=False,
+        help="Let the products of few tokens that ATOM_KERNELS=linear=triton chooses read their weights while the kernel before them still runs. NVIDIA's GPUs from Hopper on.",
+        group="environment",
+        used_by="environment",
+    ),
+    Setting(
         name="ATOM_CPU_THREADS",
         type="integer",
         default=0,

@@ -73,6 +73,7 @@ VARIABLES = {
     "ATOM_API_KEY": None,
     "ATOM_KERNELS": None,
     "ATOM_DECODE_SPLITS": "equal",
+    "ATOM_EARLY_START": False,
     "ATOM_CPU_THREADS": 0,
     "ATOM_TORCH_PROFILER_DIR": None,
     "ATOM_PROFILER_MORE": False,

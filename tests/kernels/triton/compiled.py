@@ -3,7 +3,8 @@
 `python -m tests.kernels.triton.compiled TARGET [SHAPE...]` prints a line for each kernel that an operation would launch
 on TARGET (the keys of TARGETS) with a model's SHAPE (all of SHAPES): its name and bytes of shared memory. The
 interpreter shows that a kernel computes the right thing; this shows that a compiler takes it, with the shapes that real
-models have. `... compiled TARGET --variants` prints for each kernel how many of it batches of several sizes compile.
+models have. `... compiled TARGET --variants` prints for each kernel how many of it batches of several sizes compile;
+`... --early`, with ATOM_EARLY_START set, by which instructions kernels start before another's end.
 Knows no numbers.
 """
 
@@ -160,11 +161,24 @@ def project(float8: torch.dtype) -> None:
 
 def few_tokens() -> None:
     """Products of Qwen3's weights with a decode step's tokens, a kernel each."""
-    weights = {1: ((4096, 1024), (1024, 3072), (4096, 12288)), 4: ((6144, 4096),), 8: ((1024, 2048), (6144, 4096))}
-    for tokens, outputs, width in [(n, *size) for n, sizes in weights.items() for size in sizes] + [(16, 8192, 4096)]:
+    for tokens, outputs, width in ((1, 1024, 3072), (4, 1024, 2048), (8, 6144, 4096), (16, 8192, 4096)):
         weight = torch.zeros(outputs, width, dtype=torch.bfloat16)
         x = weight[:1].expand(tokens, -1)
         linear.linear(x, linear.linear_pack(weight, weight[:, 0].contiguous() if tokens == 8 else None))
+
+
+def early() -> None:
+    """What lets a product start early, and products that do."""
+    x, weight = torch.zeros(2, 1024, dtype=torch.bfloat16), torch.zeros(64, 1024, dtype=torch.bfloat16)
+    norm.rms_norm(x, x[0], 1e-6)
+    norm.add_rms_norm(x, x.clone(), x[0], 1e-6)
+    activation.silu_and_mul(x)
+    for few in (x, torch.zeros(8, 1024, dtype=torch.bfloat16)):
+        linear.linear(few, linear.linear_pack(weight, None))
+    step = make_step([300], [1], [[*range(20)]], 16, 1)
+    cache = torch.zeros(kv_cache.kv_cache_shape(20, 16, 8, 128), dtype=torch.bfloat16)
+    query = torch.zeros(1, 16, 128, dtype=torch.bfloat16)
+    decode.attention_decode(query, cache, None, plan.attention_plan(step), 0.1, None, 0.0, None)
 
 
 def attention(shape: Shape, float8: torch.dtype) -> None:
@@ -226,9 +240,19 @@ def any_batch(float8: torch.dtype) -> None:
         masks.mask_logits(logits[:count], longs, torch.zeros(count, 282, dtype=torch.int32))
 
 
+def instructions(kernel: Any, prefix: str) -> list[str]:
+    """Those of a kernel's PTX that begin so."""
+    lines = (line.strip() for line in kernel.asm.get("ptx", "").splitlines())
+    return [line.split(";")[0] for line in lines if line.startswith(prefix)]
+
+
 def main() -> None:
     """Compile for the target on the command line; exits 1 where a kernel wants more shared memory than there is."""
     target, limit = TARGETS[sys.argv[1]]
+    if sys.argv[2:] == ["--early"]:
+        compile_only(target, lambda kernel: print(kernel.metadata.name, *instructions(kernel, "griddepcontrol")))
+        early()
+        return
     kernels: dict[str, Any] = {}
     compile_only(target, lambda kernel: kernels.setdefault(kernel.hash, kernel.metadata))
     float8 = torch.float8_e4m3fnuz if target.arch == "gfx942" else torch.float8_e4m3fn

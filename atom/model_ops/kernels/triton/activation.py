@@ -6,11 +6,14 @@ import torch
 import triton
 import triton.language as tl
 
+from atom.model_ops.kernels.triton.early import let_next_start, starts_early
+
 _BLOCK = 1024
 
 
 @triton.jit
-def _silu_and_mul(x, x_stride, out, size, BLOCK: tl.constexpr):
+def _silu_and_mul(x, x_stride, out, size, BLOCK: tl.constexpr, EARLY: tl.constexpr):
+    let_next_start(EARLY)
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < size
@@ -27,5 +30,6 @@ def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
     out = torch.empty((num_rows, size), dtype=x.dtype, device=x.device)
     if num_rows:
         block = min(_BLOCK, triton.next_power_of_2(size))
-        _silu_and_mul[(num_rows, triton.cdiv(size, block))](x, x.stride(0), out, size, block, num_warps=4)
+        grid = (num_rows, triton.cdiv(size, block))
+        _silu_and_mul[grid](x, x.stride(0), out, size, block, starts_early(), num_warps=4)
     return out

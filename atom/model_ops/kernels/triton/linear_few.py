@@ -15,6 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
+from atom.model_ops.kernels.triton.early import early_launch, starts_early, wait_for_previous
 from atom.model_ops.kernels.triton.paged import precision, product
 
 MAX_TOKENS = 16
@@ -74,7 +75,7 @@ def _store_token(sums, bias, out, token, T, N, outputs, HAS_BIAS: tl.constexpr):
 def _linear_by_threads(
     x, x_stride, w, bias, out, T, N, K,
     TP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STEPS: tl.constexpr, HAS_BIAS: tl.constexpr,
-    EVEN: tl.constexpr,
+    EVEN: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """BN outputs of TP = 1, 2 or 4 tokens. EVEN: BK divides K. Each token's sums have a name: an axis for tokens would
     have the compiler move the weight between threads.
@@ -91,6 +92,9 @@ def _linear_by_threads(
             rows = tl.load(w_at + step * BK, eviction_policy="evict_first")
         else:
             rows = tl.load(w_at + step * BK, mask=(k < left)[None, :], other=0.0, eviction_policy="evict_first")
+        if step == 0:
+            # The weight is on its way; x is what the kernel before this one writes.
+            wait_for_previous(EARLY)
         values = rows.to(tl.float32)
         x_at = x + step * BK
         sums0 = _add_token(sums0, values, x_at, x_stride, 0, T, k, left, BN, BK, EVEN)
@@ -111,7 +115,7 @@ def _linear_by_threads(
 def _linear_by_tensor_cores(
     x, x_stride, w, bias, out, T, N, K,
     TP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WARPS: tl.constexpr, STAGES: tl.constexpr,
-    HAS_BIAS: tl.constexpr, EVEN: tl.constexpr, PRECISION: tl.constexpr,
+    HAS_BIAS: tl.constexpr, EVEN: tl.constexpr, PRECISION: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """BN outputs of TP tokens: a batch of products, one a warp, each of BK inputs of a step. EVEN: a step divides K."""
     outputs = tl.program_id(0) * BN + tl.arange(0, BN)
@@ -121,6 +125,7 @@ def _linear_by_tensor_cores(
     w_at = w + tl.minimum(outputs, N - 1).to(tl.int64)[None, None, :] * K + k[:, :, None]
     x_at = x + tokens[None, :, None] * x_stride + k[:, None, :]
     sums = tl.zeros((WARPS, TP, BN), tl.float32)
+    wait_for_previous(EARLY)
     for base in tl.range(0, K, WARPS * BK, num_stages=STAGES):
         if EVEN:
             rows = tl.load(w_at + base)
@@ -156,11 +161,13 @@ def few_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
         stages = min(tile.stages, _STAGES_ON_AMD) if _is_amd() else tile.stages
         _linear_by_tensor_cores[grid](
             *given, TP=MAX_TOKENS, BN=tile.outputs, BK=_WARP_INPUTS, WARPS=tile.num_warps, STAGES=stages,
-            HAS_BIAS=bias is not None, EVEN=is_even, PRECISION=precision(x.dtype), num_warps=tile.num_warps,
+            HAS_BIAS=bias is not None, EVEN=is_even, PRECISION=precision(x.dtype), EARLY=starts_early(),
+            num_warps=tile.num_warps, **early_launch(),
         )  # fmt: skip
     else:
         _linear_by_threads[grid](
             *given, TP=triton.next_power_of_2(num_tokens), BN=tile.outputs, BK=tile.inputs,
-            STEPS=triton.cdiv(width, tile.inputs), HAS_BIAS=bias is not None, EVEN=is_even, num_warps=tile.num_warps,
+            STEPS=triton.cdiv(width, tile.inputs), HAS_BIAS=bias is not None, EVEN=is_even, EARLY=starts_early(),
+            num_warps=tile.num_warps, **early_launch(),
         )  # fmt: skip
     return out

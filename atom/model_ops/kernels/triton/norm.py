@@ -6,6 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
+from atom.model_ops.kernels.triton.early import let_next_start, starts_early
+
 
 @triton.jit
 def _norm_row(x, weight, eps, H: tl.constexpr, dtype: tl.constexpr):
@@ -16,7 +18,8 @@ def _norm_row(x, weight, eps, H: tl.constexpr, dtype: tl.constexpr):
 
 
 @triton.jit
-def _rms_norm(x, x_stride, weight, out, eps, H: tl.constexpr, BLOCK: tl.constexpr):
+def _rms_norm(x, x_stride, weight, out, eps, H: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr):
+    let_next_start(EARLY)
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     inside = columns < H
@@ -36,7 +39,9 @@ def _add_rms_norm(
     eps,
     H: tl.constexpr,
     BLOCK: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
+    let_next_start(EARLY)
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     inside = columns < H
@@ -60,7 +65,9 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     out = torch.empty((num_rows, width), dtype=x.dtype, device=x.device)
     block = triton.next_power_of_2(width)
     if num_rows:
-        _rms_norm[(num_rows,)](x, x.stride(0), weight, out, eps, width, block, num_warps=_num_warps(block))
+        _rms_norm[(num_rows,)](
+            x, x.stride(0), weight, out, eps, width, block, starts_early(), num_warps=_num_warps(block)
+        )
     return out
 
 
@@ -71,6 +78,7 @@ def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, 
     block = triton.next_power_of_2(width)
     if num_rows:
         _add_rms_norm[(num_rows,)](
-            x, x.stride(0), residual, residual.stride(0), weight, out, eps, width, block, num_warps=_num_warps(block)
-        )
+            x, x.stride(0), residual, residual.stride(0), weight, out, eps, width, block, starts_early(),
+            num_warps=_num_warps(block),
+        )  # fmt: skip
     return out
