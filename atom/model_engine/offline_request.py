@@ -56,7 +56,8 @@ class OfflineRequest:
         text = ""
         num_taken = len(delta.token_ids)
         for index, token in enumerate(delta.token_ids):
-            text += self._stops.feed(self._detokenizer.feed([token]))
+            may_stop = len(self._token_ids) + index + 1 >= self.sequence.sampling.min_tokens
+            text += self._stops.feed(self._detokenizer.feed([token]), may_match=may_stop)
             if self._stops.matched is not None:
                 num_taken = index + 1
                 break

@@ -25,8 +25,8 @@ class StopStrings:
         self._held = ""
         self.matched: str | None = None
 
-    def feed(self, text: str) -> str:
-        """What of the text so far can be shown now."""
+    def feed(self, text: str, *, may_match: bool = True) -> str:
+        """What of the text so far can be shown now. may_match: False where a stop string that ends here is text."""
         automaton = self._automaton
         if automaton is None:
             return text
@@ -34,6 +34,8 @@ class StopStrings:
             return ""
         held = self._held
         end, self._node, self.matched = automaton.scan(text, 0, self._node)
+        while self.matched is not None and not may_match:
+            end, self._node, self.matched = automaton.scan(text, end, self._node)
         if self.matched is not None:
             self._held = ""
             seen = held + text[:end]

@@ -72,6 +72,9 @@ def test_stop_strings_cut_the_text_and_the_tokens(engine: LLMEngine, start: int,
     assert answer["token_ids"] == tokens[: len(answer["token_ids"])]
     assert stop in TOKENIZER.decode(answer["token_ids"])
     assert stop not in TOKENIZER.decode(answer["token_ids"][:-1])
+    least = len(answer["token_ids"]) + 1
+    [longer] = engine.generate([[65, 66]], sampling(stop_strings=[stop], min_tokens=least))
+    assert longer["num_tokens_output"] >= least and longer["text"].startswith(text[: text.index(stop)] + stop)
     assert engine.is_finished()
     assert engine.generate(["next"], sampling(max_tokens=2))[0]["token_ids"] == expected("next", 2)
 

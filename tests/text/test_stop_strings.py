@@ -42,6 +42,24 @@ def test_the_first_match_cuts_at_every_chunking(text: str, stops: list[str], cut
     assert (shown, matched) == expected(text, stops, include)
 
 
+@given(text=st.text(alphabet="abc", max_size=30), stops=STOPS, least=st.integers(0, 30), include=st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_what_ends_too_early_is_text(text: str, stops: list[str], least: int, include: bool) -> None:
+    ends = [end for end in range(least + 1, len(text) + 1) if any(text[:end].endswith(stop) for stop in stops)]
+    for cuts in (range(least, len(text)), range(len(text))):
+        stage = StopStrings(stops, include)
+        borders = [*cuts, len(text)]
+        shown = stage.feed(text[: borders[0]], may_match=False)
+        for start, end in itertools.pairwise(borders):
+            shown += stage.feed(text[start:end], may_match=start >= least)
+        shown += "" if stage.matched else stage.finish()
+        if not ends:
+            assert (shown, stage.matched) == (text, None)
+            continue
+        best = max((stop for stop in stops if text[: ends[0]].endswith(stop)), key=len)
+        assert (shown, stage.matched) == (text[: ends[0] - (0 if include else len(best))], best)
+
+
 @given(text=st.text(alphabet="abc", max_size=30), stops=STOPS)
 @settings(max_examples=200, deadline=None)
 def test_only_what_could_be_a_stop_string_is_held(text: str, stops: list[str]) -> None:

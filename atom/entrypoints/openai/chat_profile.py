@@ -107,6 +107,7 @@ class ChatProfile:
         num_earlier_calls: int = 0,
         skip_special_tokens: bool = True,
         continues_text: bool = False,
+        min_tokens: int = 0,
     ) -> AnswerPipeline:
         """The pipeline of an answer to this prompt. `tools`: the request's; the rest as ToolCallReader has it.
 
@@ -125,7 +126,7 @@ class ChatProfile:
             num_earlier_calls=num_earlier_calls,
             ends_at_call=self.ends_at_call,
         )
-        return AnswerPipeline(Detokenizer(tokenizer, skip_special_tokens, continues_text, shown), stages)
+        return AnswerPipeline(Detokenizer(tokenizer, skip_special_tokens, continues_text, shown), stages, min_tokens)
 
     def shown_special_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
         """Special tokens that stay in the text, because a marker of the format or dialect is spelt with them."""

@@ -64,6 +64,7 @@ class ChatPrompt:
             num_earlier_calls=self.num_earlier_calls,
             skip_special_tokens=sampling.skip_special_tokens,
             continues_text=self.continues,
+            min_tokens=sampling.min_tokens,
         )
 
     def new_detokenizer(self, serving: ServingContext, sampling: SamplingParams) -> Detokenizer:

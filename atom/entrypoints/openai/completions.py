@@ -117,6 +117,7 @@ class CompletionAnswer:
             stop_strings=sampling.stop_list,
             include_stop=sampling.include_stop_str_in_output,
             skip_special_tokens=sampling.skip_special_tokens,
+            min_tokens=sampling.min_tokens,
         )
         offset = len(prompt.text) if self.echo else 0
         tracker = None

@@ -27,7 +27,8 @@ from atom.tokenizer import Tokenizer
 class TextStages:
     """The stages behind the detokenizer, for one answer.
 
-    stop_string: the one that ended the answer, None until then; everything after it is dropped.
+    stop_string: the one that ended the answer, None until then; everything after it is dropped. may_stop: whether a
+    stop string that is complete from now on ends the answer; before, it is text.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class TextStages:
         )
         self._stops = StopStrings(stop_strings, include_stop)
         self._has_stops = bool(stop_strings)
+        self.may_stop = True
         self._events: list[Event] = []  # where the stages put what this feed settles
         self.num_tool_calls = 0
 
@@ -114,7 +116,7 @@ class TextStages:
             if self._stops.matched is not None:
                 return
             if isinstance(event, ContentDelta):
-                self._content(self._stops.feed(event.text))
+                self._content(self._stops.feed(event.text, may_match=self.may_stop))
                 continue
             self._release_stops()
             self.num_tool_calls += isinstance(event, ToolCallStart)
@@ -137,9 +139,11 @@ class AnswerPipeline:
     the one that completed a stop string.
     """
 
-    def __init__(self, detokenizer: Detokenizer, stages: TextStages) -> None:
+    def __init__(self, detokenizer: Detokenizer, stages: TextStages, min_tokens: int = 0) -> None:
+        """`min_tokens`: no stop string ends the answer before so many."""
         self._detokenizer = detokenizer
         self._stages = stages
+        self._min_tokens = min_tokens
         self.num_reasoning_tokens = 0
         self.num_tokens = 0
 
@@ -151,10 +155,11 @@ class AnswerPipeline:
         stop_strings: Sequence[str] = (),
         include_stop: bool = False,
         skip_special_tokens: bool = True,
+        min_tokens: int = 0,
     ) -> AnswerPipeline:
         """A text completion: neither reasoning nor calls; the first word keeps its space, it continues the prompt."""
         detokenizer = Detokenizer(tokenizer, skip_special_tokens, continues_text=True)
-        return cls(detokenizer, TextStages(stop_strings=stop_strings, include_stop=include_stop))
+        return cls(detokenizer, TextStages(stop_strings=stop_strings, include_stop=include_stop), min_tokens)
 
     @property
     def stop_string(self) -> str | None:
@@ -184,6 +189,8 @@ class AnswerPipeline:
             if stages.stop_string is not None:
                 break
             self.num_tokens += 1
+            if self._min_tokens:
+                stages.may_stop = self.num_tokens >= self._min_tokens
             was_open = stages.is_reasoning
             text = decode((token_id,))
             new = stages.feed(text) if text else []

@@ -238,6 +238,18 @@ def test_tokens_count_up_to_the_one_that_completed_a_stop_string() -> None:
     assert made.finish() == []
 
 
+@pytest.mark.parametrize("size", [1, 3, 99])
+@pytest.mark.parametrize(
+    ("min_tokens", "shown"), [(0, "one "), (8, "one "), (9, "one stop two "), (99, "one stop two stop")]
+)
+def test_stop_strings_end_nothing_before_min_tokens(size: int, min_tokens: int, shown: str) -> None:
+    ids = [TOKENIZER.encode(letter)[0] for letter in "one stop two stop"]  # "stop" is complete with the eighth
+    made = AnswerPipeline(Detokenizer(TOKENIZER), stages(stop_strings=["stop"]), min_tokens)
+    events = [event for start in range(0, len(ids), size) for event in made.feed(ids[start : start + size])]
+    assert content(joined(events + made.finish())) == shown
+    assert made.stop_string == (None if min_tokens == 99 else "stop")
+
+
 def test_an_answer_cut_inside_a_character() -> None:
     ids = TOKENIZER.encode("<think>🧭")
     made = pipeline(TOKENIZER)
