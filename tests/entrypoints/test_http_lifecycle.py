@@ -190,6 +190,13 @@ def test_what_does_not_finish_is_cut_with_a_last_word(way: str) -> None:
         assert server.exit_code == 0 and num_running(server) == 0
 
 
+def test_a_request_that_is_read_when_all_are_given_up_is_refused() -> None:
+    with running(scripted("hi")) as server:
+        server.in_loop(server.serving.work.cancel_all)
+        for stream in (False, True):
+            assert error_of(server.complete(stream=stream), 503)["code"] == "shutting_down"
+
+
 def test_an_engine_that_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "DEATH_NOTICE", 600.0)
     with running(scripted(SLOW, Script(id="queued", text="x", first_delay=60))) as server:

@@ -157,12 +157,16 @@ class WorkInProgress:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._is_over = False
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     async def run(self, work: Coroutine[Any, Any, T], receive: Receive) -> T:
         """The result of `work`. Raises ClientDisconnect, or ApiError 503 after `cancel_all`; work is over by then."""
+        if self._is_over:  # the body was still being read when the server stopped
+            work.close()
+            raise cut_short()
         task = asyncio.create_task(work)
         watcher = asyncio.create_task(_wait_for_disconnect(receive))
         self._tasks.add(task)
@@ -180,7 +184,8 @@ class WorkInProgress:
             await asyncio.gather(task, watcher, return_exceptions=True)
 
     def cancel_all(self) -> None:
-        """Give up everything that still runs."""
+        """Give up everything that still runs, and what would begin from here on."""
+        self._is_over = True
         for task in self._tasks:
             task.cancel()
 
