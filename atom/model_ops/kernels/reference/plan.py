@@ -134,19 +134,22 @@ class Plan:
 
         return self.keep(("mask", id(group), num_heads, window, dtype), make)
 
-    def causal_mask(self, row: SequenceRow, num_keys: int, window: int | None, dtype: torch.dtype) -> torch.Tensor:
-        """[Tq, num_keys], 0 where the row's tokens see a key, else -inf."""
+    def causal_mask(self, num_queries: int, num_before: int, window: int | None) -> torch.Tensor:
+        """[num_queries, num_before + num_queries] float32: queries over the keys before them and their own.
+
+        0 where a query sees a key, else -inf.
+        """
 
         def make() -> torch.Tensor:
-            device = row.block_ids.device
-            queries = torch.arange(row.num_context, row.num_keys, device=device).unsqueeze(1)
-            keys = torch.arange(num_keys, device=device)
+            device = self.step.block_tables.device
+            queries = torch.arange(num_before, num_before + num_queries, device=device).unsqueeze(1)
+            keys = torch.arange(num_before + num_queries, device=device)
             hidden = keys > queries
             if window is not None:
                 hidden |= keys <= queries - window
-            return _additive(hidden, dtype)
+            return _additive(hidden, torch.float32)
 
-        return self.keep(("causal", id(row), num_keys, window, dtype), make)
+        return self.keep(("causal", num_queries, num_before, window), make)
 
 
 def _additive(hidden: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
