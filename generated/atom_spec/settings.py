@@ -592,7 +592,7 @@ ENVIRONMENT: tuple[Setting, ...] = (
         name="ATOM_EARLY_START",
         type="boolean",
         default=False,
-        help="Let the products of few tokens that ATOM_KERNELS=linear=triton chooses read their weights while the kernel before them still runs. NVIDIA's GPUs from Hopper on.",
+        help="Let the Triton kernels of a decode step start while the kernel before them still runs; products of few tokens (ATOM_KERNELS=linear=triton) read their weights meanwhile. NVIDIA's GPUs from Hopper on.",
         group="environment",
         used_by="environment",
     ),

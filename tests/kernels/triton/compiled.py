@@ -168,7 +168,7 @@ def few_tokens() -> None:
 
 
 def early() -> None:
-    """What lets a product start early, and products that do."""
+    """The kernels of a decode step, two kinds of products among them."""
     x, weight = torch.zeros(2, 1024, dtype=torch.bfloat16), torch.zeros(64, 1024, dtype=torch.bfloat16)
     norm.rms_norm(x, x[0], 1e-6)
     norm.add_rms_norm(x, x.clone(), x[0], 1e-6)
@@ -177,8 +177,10 @@ def early() -> None:
         linear.linear(few, linear.linear_pack(weight, None))
     step = make_step([300], [1], [[*range(20)]], 16, 1)
     cache = torch.zeros(kv_cache.kv_cache_shape(20, 16, 8, 128), dtype=torch.bfloat16)
-    query = torch.zeros(1, 16, 128, dtype=torch.bfloat16)
-    decode.attention_decode(query, cache, None, plan.attention_plan(step), 0.1, None, 0.0, None)
+    step.plan = made = plan.attention_plan(step)
+    qkv, table = torch.zeros(1, 32 * 128, dtype=torch.bfloat16), torch.zeros(400, 128, dtype=torch.bfloat16)
+    query = kv_cache.qkv_rope_write(qkv, None, 1e-6, table, cache, None, made, 16, 8)[0]
+    decode.attention_decode(query, cache, None, made, 0.1, None, 0.0, None)
 
 
 def attention(shape: Shape, float8: torch.dtype) -> None:

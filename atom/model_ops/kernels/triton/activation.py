@@ -6,14 +6,14 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.early import let_next_start, starts_early
+from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
 
 _BLOCK = 1024
 
 
 @triton.jit
 def _silu_and_mul(x, x_stride, out, size, BLOCK: tl.constexpr, EARLY: tl.constexpr):
-    let_next_start(EARLY)
+    take_turn(EARLY)
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < size
@@ -31,5 +31,5 @@ def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
     if num_rows:
         block = min(_BLOCK, triton.next_power_of_2(size))
         grid = (num_rows, triton.cdiv(size, block))
-        _silu_and_mul[grid](x, x.stride(0), out, size, block, starts_early(), num_warps=4)
+        _silu_and_mul[grid](x, x.stride(0), out, size, block, starts_early(), num_warps=4, **early_launch())
     return out

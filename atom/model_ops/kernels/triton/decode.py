@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.early import let_next_start, starts_early
+from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
 from atom.model_ops.kernels.triton.paged import LOG2_E, attend_part, precision, visible_keys
 from atom.model_ops.kernels.triton.plan import Plan
 from atom.model_ops.kernels.triton.shares import attend_in_shares
@@ -49,7 +49,7 @@ def _decode(
     JOINS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """JOINS: arrivals [Td, HK] int32 counts the parts of a token and key head that are done; zeros before and after."""
-    let_next_start(EARLY)
+    take_turn(EARLY)
     token, head, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     first, length = visible_keys(positions, token, window, N, HAS_WINDOW)
     share = tl.cdiv(tl.cdiv(length - first, N), PARTS) * N
@@ -85,7 +85,7 @@ def _decode(
 @triton.jit
 def _join(partial, log_sums, out, D: tl.constexpr, DP: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr):
     """out [Td * HQ, D], a program a head."""
-    let_next_start(EARLY)
+    take_turn(EARLY)
     _join_parts(partial, log_sums, out, tl.program_id(0).to(tl.int64), D, DP, PARTS)
 
 
@@ -128,10 +128,11 @@ def attention_decode(
         M=max(16, triton.next_power_of_2(num_heads // num_kv_heads)), N=tile, PARTS=parts,
         HAS_SCALES=kv_scales is not None, HAS_WINDOW=window is not None, HAS_ROWS=plan.decode_rows is not None,
         HAS_SINKS=sinks is not None, SOFT_CAP=soft_cap, PRECISION=precision(q.dtype), STAGES=3,
-        JOINS=arrivals is not None, EARLY=starts_early(), num_warps=4,
+        JOINS=arrivals is not None, EARLY=starts_early(), num_warps=4, **early_launch(),
     )  # fmt: skip
     if parts > 1 and arrivals is None:
         _join[(num_tokens * num_heads,)](
-            partial, log_sums, out, D=head_dim, DP=padded, PARTS=parts, EARLY=starts_early(), num_warps=2
-        )
+            partial, log_sums, out, D=head_dim, DP=padded, PARTS=parts, EARLY=starts_early(), num_warps=2,
+            **early_launch(),
+        )  # fmt: skip
     return out

@@ -1,9 +1,9 @@
 """Kernels that start while the one before them still runs: programmatic dependent launch, on Hopper and later GPUs.
 
-What a product reads of its weight depends on no other kernel, so it can be on its way while the kernel before computes.
-`ATOM_EARLY_START` turns it on. A kernel that lets the next one start changes nothing unless that is launched early; one
-that is launched early waits for the kernel before it to end, before it reads or writes anything that another kernel
-touches. Since all that are launched early wait, whatever ran before that has ended too.
+The way of a kernel to the device then passes while the one before computes, and a product's weight, which depends on no
+other kernel, is read meanwhile. `ATOM_EARLY_START` turns it on. A kernel that lets the next one start changes nothing
+unless that is launched early. Every program of a kernel that is launched early waits for the kernel before it to end,
+before it reads or writes anything that another kernel touches; hence what ran before that has ended, too.
 """
 
 from __future__ import annotations
@@ -45,3 +45,10 @@ def wait_for_previous(EARLY: tl.constexpr):
     """Until the kernel before this one has ended and all that it wrote can be read."""
     if EARLY:
         tl.extra.cuda.gdc_wait()
+
+
+@triton.jit
+def take_turn(EARLY: tl.constexpr):
+    """Both, first thing in a kernel that has nothing to do before."""
+    let_next_start(EARLY)
+    wait_for_previous(EARLY)

@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
 from atom.model_ops.kernels.triton.plan import Plan
 
 # Up to so many tokens a program takes one head, so that a small batch still fills the device.
@@ -53,8 +54,9 @@ def _qkv_rope_write(
     qkv, qkv_stride, weight, eps, cos_sin, positions, slots, cache, scales, out,
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, R: tl.constexpr, BS: tl.constexpr,
     HEADS: tl.constexpr, HAS_NORM: tl.constexpr, HAS_SCALES: tl.constexpr, LARGEST: tl.constexpr,
-    ROUND_TRIP: tl.constexpr,
+    ROUND_TRIP: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    take_turn(EARLY)
     token = tl.program_id(0).to(tl.int64)
     heads = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
     d = tl.arange(0, DP)
@@ -118,7 +120,7 @@ def qkv_rope_write(
             BS=kv_cache.shape[3], HEADS=heads, HAS_NORM=qk_norm is not None, HAS_SCALES=kv_scales is not None,
             LARGEST=0.0 if kv_scales is None else torch.finfo(kv_cache.dtype).max,
             ROUND_TRIP=kv_scales is not None and plan.prefill is not None,
-            num_warps=1 if heads == 1 else 4,
+            EARLY=starts_early(), num_warps=1 if heads == 1 else 4, **early_launch(),
         )  # fmt: skip
     values = qkv.unflatten(-1, (turned + num_kv_heads, head_dim))[:, turned:]
     return out[:, :num_heads], out[:, num_heads:], values

@@ -15,7 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.early import early_launch, starts_early, wait_for_previous
+from atom.model_ops.kernels.triton.early import early_launch, let_next_start, starts_early, wait_for_previous
 from atom.model_ops.kernels.triton.paged import precision, product
 
 MAX_TOKENS = 16
@@ -80,6 +80,7 @@ def _linear_by_threads(
     """BN outputs of TP = 1, 2 or 4 tokens. EVEN: BK divides K. Each token's sums have a name: an axis for tokens would
     have the compiler move the weight between threads.
     """
+    let_next_start(EARLY)
     outputs = tl.program_id(0) * BN + tl.arange(0, BN)
     k = tl.arange(0, BK)
     # Rows beyond the end read the last one; they are not stored.
@@ -118,6 +119,7 @@ def _linear_by_tensor_cores(
     HAS_BIAS: tl.constexpr, EVEN: tl.constexpr, PRECISION: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """BN outputs of TP tokens: a batch of products, one a warp, each of BK inputs of a step. EVEN: a step divides K."""
+    let_next_start(EARLY)
     outputs = tl.program_id(0) * BN + tl.arange(0, BN)
     tokens = tl.arange(0, TP)
     is_token = (tokens < T)[None, :, None]

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.early import let_next_start, starts_early
+from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
 
 
 @triton.jit
@@ -19,7 +19,7 @@ def _norm_row(x, weight, eps, H: tl.constexpr, dtype: tl.constexpr):
 
 @triton.jit
 def _rms_norm(x, x_stride, weight, out, eps, H: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr):
-    let_next_start(EARLY)
+    take_turn(EARLY)
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     inside = columns < H
@@ -41,7 +41,7 @@ def _add_rms_norm(
     BLOCK: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    let_next_start(EARLY)
+    take_turn(EARLY)
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     inside = columns < H
@@ -66,8 +66,9 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     block = triton.next_power_of_2(width)
     if num_rows:
         _rms_norm[(num_rows,)](
-            x, x.stride(0), weight, out, eps, width, block, starts_early(), num_warps=_num_warps(block)
-        )
+            x, x.stride(0), weight, out, eps, width, block, starts_early(),
+            num_warps=_num_warps(block), **early_launch(),
+        )  # fmt: skip
     return out
 
 
@@ -79,6 +80,6 @@ def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, 
     if num_rows:
         _add_rms_norm[(num_rows,)](
             x, x.stride(0), residual, residual.stride(0), weight, out, eps, width, block, starts_early(),
-            num_warps=_num_warps(block),
+            num_warps=_num_warps(block), **early_launch(),
         )  # fmt: skip
     return out
