@@ -175,6 +175,12 @@ def test_the_responses_api(client: openai.OpenAI) -> None:
     jsonschema.validate(json.loads(call.arguments), WEATHER)
 
 
+def test_a_refusal_does_not_repeat_a_long_schema(url: str) -> None:
+    output = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"$ref": "#/" + "far" * 9999}}}
+    answer = httpx.post(f"{url}/v1/chat/completions", json={"messages": MESSAGES, "response_format": output})
+    assert answer.status_code == 400 and len(answer.text) < 1000
+
+
 @pytest.mark.parametrize("number", [-(2**63), 1 - 2**63])
 def test_a_number_that_the_grammar_library_dies_of_is_refused(url: str, number: int) -> None:
     output = {"type": "json_schema", "json_schema": {"name": "id", "schema": {"properties": {"id": {"const": number}}}}}

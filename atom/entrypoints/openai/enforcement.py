@@ -14,7 +14,7 @@ from atom.entrypoints.openai.answer_grammar.calls import ToolSchema
 from atom.entrypoints.openai.answer_grammar.schema_tree import SchemaError
 from atom.entrypoints.openai.chat_profile import ChatProfile
 from atom.entrypoints.openai.conversation import Conversation, EnforcedCall, EnforcedJson
-from atom.entrypoints.openai.errors import ApiError, bad_request
+from atom.entrypoints.openai.errors import ApiError, bad_request, shorten
 from atom.entrypoints.openai.reasoning_dialects import begins_inside
 from atom.sampling_params import AnswerGrammar
 from atom.tokenizer import Tokenizer
@@ -22,6 +22,7 @@ from atom.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from atom.entrypoints.openai.serving import ServingContext
 
+MOST_CHARACTERS = 500  # of what is said about a schema, which may quote it
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
@@ -103,4 +104,5 @@ def speech_of(
 def _refusal(asked: Conversation, message: str) -> ApiError:
     params = [wish.param for wish in asked.enforced]
     param = "tools" if message.startswith("tools[") or not params else params[-1]
+    message = shorten(message, MOST_CHARACTERS)
     return bad_request(f"{param}: {message}" if param != "tools" else message, param)
