@@ -26,7 +26,7 @@ if why_no_browser() is None:
 
 WIDE, NARROW = (1280, 860), (360, 740)
 MARKUP = '<img src=x onerror="document.title=1"><script>document.title=2</script><b>bold</b> & **stars**'
-SLOW = Script(text="word " * 400, chunk=5, delay=0.03)
+SLOW = Script(text="word " * 600, chunk=5, delay=0.1)
 
 
 @pytest.fixture(scope="module")
