@@ -48,6 +48,15 @@ def wait_for_previous(EARLY: tl.constexpr):
 
 
 @triton.jit
+def fetch_early(at, EARLY: tl.constexpr):
+    """Ask for the 128 bytes around each pointer, which no kernel writes, to be in the second-level cache when read."""
+    if EARLY:
+        tl.inline_asm_elementwise(
+            "prefetch.global.L2 [$1]; mov.b32 $0, 0;", "=r,l", [at.to(tl.int64)], dtype=tl.int32, is_pure=False, pack=1
+        )
+
+
+@triton.jit
 def take_turn(EARLY: tl.constexpr):
     """Both, first thing in a kernel that has nothing to do before."""
     let_next_start(EARLY)

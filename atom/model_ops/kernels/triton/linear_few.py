@@ -15,13 +15,21 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.early import early_launch, let_next_start, starts_early, wait_for_previous
+from atom.model_ops.kernels.triton.early import (
+    early_launch,
+    fetch_early,
+    let_next_start,
+    starts_early,
+    wait_for_previous,
+)
 from atom.model_ops.kernels.triton.paged import precision, product
 
 MAX_TOKENS = 16
 MAX_TOKENS_BY_THREADS = 4
 # Inputs that a warp multiplies in a step by tensor cores: 128 bytes of a row of the weight.
 _WARP_INPUTS = 64
+# Values of 128 bytes, and how many such lines of the weight a program that starts early asks for: 32 KB.
+_LINE, _EARLY_LINES = tl.constexpr(64), tl.constexpr(256)
 # What gfx942 has shared memory for, 64 KB a program.
 _STAGES_ON_AMD = 2
 
@@ -127,6 +135,8 @@ def _linear_by_tensor_cores(
     w_at = w + tl.minimum(outputs, N - 1).to(tl.int64)[None, None, :] * K + k[:, :, None]
     x_at = x + tokens[None, :, None] * x_stride + k[:, None, :]
     sums = tl.zeros((WARPS, TP, BN), tl.float32)
+    starts = tl.minimum(tl.arange(0, _EARLY_LINES // BN) * _LINE, K - 1)
+    fetch_early(w + tl.minimum(outputs, N - 1).to(tl.int64)[:, None] * K + starts[None, :], EARLY)
     wait_for_previous(EARLY)
     for base in tl.range(0, K, WARPS * BK, num_stages=STAGES):
         if EVEN:
