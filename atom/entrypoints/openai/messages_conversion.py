@@ -150,6 +150,8 @@ def _call(call: Mapping[str, Any], at: str, needs: TemplateNeeds, ids: _CallIds)
         raise MessageError(f"{at}.function.name must be a string", f"{at}.function")
     name = function["name"]
     arguments = _arguments(function.get("arguments"), f"{at}.function.arguments", needs.any_arguments)
+    if not needs.string_arguments:
+        _check_values(arguments[0], f"{at}.function.arguments")
     shape = {"name": name, "arguments": _as_text(*arguments) if needs.string_arguments else arguments[0]}
     return {"id": ids.called(call.get("id"), name), "type": "function", "function": shape}
 
@@ -175,10 +177,24 @@ def _arguments(value: Any, at: str, takes_any: bool) -> tuple[dict[str, Any], st
 def check_arguments(text: Any) -> str | None:
     """What is wrong with a call's arguments as text, which should be the JSON of an object, or null; None: nothing."""
     try:
-        parsed = json.loads(text) if isinstance(text, str) else text
+        parsed = json.loads(text, parse_constant=_refuse) if isinstance(text, str) else text
     except (ValueError, RecursionError) as error:
         return f"is not valid JSON: {error}"
     return None if parsed is None or (isinstance(parsed, dict) and isinstance(text, str)) else "must be a JSON object"
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"JSON has no {constant}")
+
+
+def _check_values(arguments: dict[str, Any], at: str) -> None:
+    """Raise MessageError for values that no prompt can hold: JSON as text can escape them, a template does not."""
+    try:
+        json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        raise MessageError(f"{at} holds half a surrogate pair", at) from None
+    except (ValueError, RecursionError) as error:
+        raise MessageError(f"{at} can not be written as JSON: {error}", at) from None
 
 
 def _as_text(arguments: dict[str, Any], sent: str | None) -> str:

@@ -69,11 +69,17 @@ def test_arguments_reach_the_template_as_a_mapping_or_as_text() -> None:
         assert convert_messages([calling(call(empty))])[0]["tool_calls"][0]["function"]["arguments"] == {}
 
 
-@pytest.mark.parametrize("arguments", ["{", "[1]", "3", 3])
+@pytest.mark.parametrize("arguments", ["{", "[1]", "3", 3, '{"a": NaN}', '{"a": "\\ud800"}', '{"a": 1e999}'])
 def test_arguments_that_are_no_object_are_refused(arguments: Any) -> None:
     with pytest.raises(MessageError) as caught:
         convert_messages([{"role": "user", "content": "x"}, calling(call(), call(arguments))])
     assert caught.value.param == "messages[1].tool_calls[1].function.arguments"
+
+
+@pytest.mark.parametrize("arguments", ['{"a": "\\ud800"}', '{"a": 1e999}'])
+def test_what_only_text_can_hold_comes_back_where_arguments_are_text(arguments: str) -> None:
+    [turn] = convert_messages([calling(call(arguments))], TemplateNeeds(string_arguments=True))
+    assert turn["tool_calls"][0]["function"]["arguments"] == arguments
 
 
 @pytest.mark.parametrize("arguments", ["{", "[1]", "3"])
