@@ -7,6 +7,7 @@ alone, never on how it was cut into pieces. Knows nothing of tokens or of who re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from atom.text.automaton import ROOT, Automaton
 
@@ -19,7 +20,7 @@ class StopStrings:
     """
 
     def __init__(self, stops: Sequence[str], include: bool = False) -> None:
-        self._automaton = Automaton(stops) if stops else None
+        self._automaton = _automaton_of(tuple(stops)) if stops else None
         self._include = include
         self._node = ROOT
         self._held = ""
@@ -52,3 +53,9 @@ class StopStrings:
         """The text has ended: what was held is part of it."""
         held, self._held, self._node = self._held, "", ROOT
         return held
+
+
+@lru_cache(maxsize=64)
+def _automaton_of(stops: tuple[str, ...]) -> Automaton:
+    """Shared by the answers that end by the same strings."""
+    return Automaton(stops)

@@ -96,7 +96,7 @@ class CountTokensRequest(Struct, kw_only=True):
     mcp_servers: Annotated[list[Any], Meta(max_length=0)] | None = None
 
 
-CountTokensRequestStopSequence: TypeAlias = Annotated[str, Meta(min_length=1)]
+CountTokensRequestStopSequence: TypeAlias = Annotated[str, Meta(max_length=1024, min_length=1)]
 
 
 class DocumentBlock(Struct, kw_only=True, tag_field="type", tag="document"):
@@ -162,7 +162,7 @@ class MessagesRequest(Struct, kw_only=True):
     mcp_servers: Annotated[list[Any], Meta(max_length=0)] | None = None
 
 
-MessagesRequestStopSequence: TypeAlias = Annotated[str, Meta(min_length=1)]
+MessagesRequestStopSequence: TypeAlias = Annotated[str, Meta(max_length=1024, min_length=1)]
 
 
 class NoToolChoice(Struct, kw_only=True, tag_field="type", tag="none", forbid_unknown_fields=True):

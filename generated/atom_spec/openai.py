@@ -117,10 +117,12 @@ class ChatCompletionRequest(Struct, kw_only=True):
 ChatCompletionRequestLogitBiasAdditionalProperty: TypeAlias = Annotated[float, Meta(ge=-100.0, le=100.0)]
 
 
-ChatCompletionRequestStop: TypeAlias = Annotated[str, Meta(min_length=1)]
+ChatCompletionRequestStop: TypeAlias = Annotated[str, Meta(max_length=1024, min_length=1)]
 
 
-ChatCompletionRequestStop1ChatCompletionRequestStop1Item: TypeAlias = Annotated[str, Meta(min_length=1)]
+ChatCompletionRequestStop1ChatCompletionRequestStop1Item: TypeAlias = Annotated[
+    str, Meta(max_length=1024, min_length=1)
+]
 
 
 ChatCompletionRequestStop1: TypeAlias = Annotated[
@@ -264,10 +266,10 @@ CompletionRequestPrompt: TypeAlias = Annotated[
 ]
 
 
-CompletionRequestStop: TypeAlias = Annotated[str, Meta(min_length=1)]
+CompletionRequestStop: TypeAlias = Annotated[str, Meta(max_length=1024, min_length=1)]
 
 
-CompletionRequestStop1CompletionRequestStop1Item: TypeAlias = Annotated[str, Meta(min_length=1)]
+CompletionRequestStop1CompletionRequestStop1Item: TypeAlias = Annotated[str, Meta(max_length=1024, min_length=1)]
 
 
 CompletionRequestStop1: TypeAlias = Annotated[

@@ -215,7 +215,7 @@ def test_no_stop_strings(server: LiveServer, stop: Any) -> None:
     assert server.complete(stop=stop).json()["choices"][0]["text"] == "Hello there."
 
 
-@pytest.mark.parametrize("stop", ["", [""], ["a", ""], [f"s{i}" for i in range(17)]])
+@pytest.mark.parametrize("stop", ["", [""], ["a", ""], [f"s{i}" for i in range(17)], "s" * 1025, ["s" * 1025]])
 def test_stop_strings_that_are_refused(server: LiveServer, stop: Any) -> None:
     assert "stop" in error_of(server.complete(stop=stop))["message"]
 

@@ -60,6 +60,13 @@ def test_what_ends_too_early_is_text(text: str, stops: list[str], least: int, in
         assert (shown, stage.matched) == (text[: ends[0] - (0 if include else len(best))], best)
 
 
+def test_answers_that_end_by_the_same_strings_do_not_disturb_each_other() -> None:
+    one, other = StopStrings(["stop"]), StopStrings(["stop"])
+    assert one.feed("a sto") == "a " and other.feed("b") == "b"
+    assert one.feed("p") == "" and (one.matched, other.matched) == ("stop", None)
+    assert other.feed("p") == "p"
+
+
 @given(text=st.text(alphabet="abc", max_size=30), stops=STOPS)
 @settings(max_examples=200, deadline=None)
 def test_only_what_could_be_a_stop_string_is_held(text: str, stops: list[str]) -> None:
