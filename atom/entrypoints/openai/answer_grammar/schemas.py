@@ -31,6 +31,7 @@ _OWN = {
     "string": ("minLength", "maxLength", "pattern"),
     "array": ("minItems", "maxItems"),
 }
+_NOT_FOR_THE_LIBRARY = ("default", "examples", "x-guidance")  # the last would change how strict it is
 _LIMITS = llguidance.LLParserLimits(verbose_errors=False)
 _UNKNOWN_KEYWORDS = re.compile(r'Unimplemented keys: \["([^"]+)"')
 _LIBRARY_WORDS = re.compile(r"^at \d+\(\d+\): (?:failed to compile JSON schema: )?")
@@ -107,11 +108,11 @@ def _check_depth(schema: Any) -> None:
 
 
 def with_formats(schema: Any) -> Any:
-    """The schema with known string formats as patterns and bounds that can be held, without values that are notes."""
+    """The schema with known string formats as patterns and bounds that can be held, without what only makes notes."""
 
     def change(node: dict[str, Any]) -> dict[str, Any]:
         name = node.pop("format", None)
-        for keyword in ("default", "examples"):
+        for keyword in _NOT_FOR_THE_LIBRARY:
             node.pop(keyword, None)
         node = with_near_bounds(node)
         return _with_patterns(node, STRING_FORMATS.get(name, "") if isinstance(name, str) else "")

@@ -51,6 +51,12 @@ def test_notes_and_unknown_formats_are_no_constraints() -> None:
     assert with_formats({"type": "integer", "format": "int64"}) == {"type": "integer"}
 
 
+def test_a_schema_has_no_say_in_how_strictly_it_is_taken() -> None:
+    with pytest.raises(SchemaError, match="'not'"):
+        enforceable({"x-guidance": {"lenient": True}, "not": {"type": "string"}})
+    assert with_formats({"x-guidance": {"whitespace_pattern": "z"}, "type": "integer"}) == {"type": "integer"}
+
+
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
