@@ -17,8 +17,9 @@ from tests.benchmarks import sse_server
 
 T = TypeVar("T")
 
-# Seconds that bytes may take from one end of a connection to the other.
-SETTLING = 0.05
+# Seconds that bytes may take from one end of a connection to the other, and how often is looked meanwhile: a process
+# that is stopped in a look is told that nothing has come.
+SETTLING, LOOKS = 0.05, 5
 CLOCKS = (backend_request_func, benchmark_serving, http_client, load, sse_server)
 
 
@@ -30,10 +31,11 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc,valid-type]  # 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout <= 0:
             return super().select(timeout)
-        events = super().select(SETTLING)
-        if not events:
-            self.now += timeout
-        return events
+        for _ in range(LOOKS):
+            if events := super().select(SETTLING / LOOKS):
+                return events
+        self.now += timeout
+        return []
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
