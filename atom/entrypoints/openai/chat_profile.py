@@ -16,7 +16,7 @@ from atom_spec.formats import FormatSpec
 
 from atom.entrypoints.openai.chat_encoders import ChatEncoder, ChatTemplateError
 from atom.entrypoints.openai.marker_tokens import marker_token_ids
-from atom.entrypoints.openai.messages_conversion import TemplateNeeds
+from atom.entrypoints.openai.messages_conversion import TemplateNeeds, convert_messages
 from atom.entrypoints.openai.pipeline import AnswerPipeline, TextStages
 from atom.entrypoints.openai.reasoning_dialects import DialectDetection, begins_inside, detect_dialect
 from atom.entrypoints.openai.template_needs import (
@@ -169,6 +169,15 @@ def render_probe_prompt(encoder: ChatEncoder, needs: TemplateNeeds | None = None
     return richest or next((text for text in texts if text is not None), "")
 
 
+def _why_nothing(encoder: ChatEncoder, needs: TemplateNeeds) -> str:
+    """What keeps a template from rendering a single user message."""
+    try:
+        encoder.render(convert_messages([_PROBE_USER], needs), None)
+    except ChatTemplateError as error:
+        return str(error)
+    return "the prompt is empty"
+
+
 def probe_chat_encoder(
     encoder: ChatEncoder, tool_call_parser: str = "auto", *, reasoning_ends_at_tool_call: bool = False
 ) -> ChatProfile:
@@ -177,7 +186,8 @@ def probe_chat_encoder(
     needs = probe_needs(encoder)
     rendered = render_probe_prompt(encoder, needs)
     if not rendered:
-        raise ChatTemplateError(f"chat template {encoder.name} does not render a single user message")
+        reason = _why_nothing(encoder, needs)
+        raise ChatTemplateError(f"chat template {encoder.name} does not render a single user message: {reason}")
     spec, format_line = _format(forced, rendered, encoder)
     if spec is not None and spec.ids == "wire":
         needs = replace(needs, call_ids="functions")

@@ -97,9 +97,13 @@ def test_a_name_overrides_and_an_unknown_one_is_refused_with_the_list() -> None:
         probe_chat_encoder(qwen(), "qwne")
 
 
-def test_a_template_that_renders_nothing_at_all_is_refused() -> None:
-    with pytest.raises(ChatTemplateError, match="does not render a single user message"):
-        probe_chat_encoder(JinjaChatEncoder({"default": "{{ raise_exception('never') }}"}, {}, "test"))
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [("{{ raise_exception('never') }}", "never"), ("{{ 1 / 0 }}", "division by zero"), ("", "the prompt is empty")],
+)
+def test_a_template_that_renders_nothing_at_all_is_refused_with_the_reason(template: str, reason: str) -> None:
+    with pytest.raises(ChatTemplateError, match=f"does not render a single user message: .*{reason}"):
+        probe_chat_encoder(JinjaChatEncoder({"default": template}, {}, "test"))
 
 
 def test_the_probe_prompt_shows_a_thought_a_call_and_its_result() -> None:
