@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -41,7 +41,11 @@ def server(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
         def serve() -> None:
             for answer in answers:
-                with listening.accept()[0] as connection, connection.makefile("rb") as asked:
+                try:
+                    connection = listening.accept()[0]
+                except OSError:  # nobody came
+                    return
+                with connection, connection.makefile("rb") as asked:
                     lines = [*iter(asked.readline, b"\r\n")]
                     lengths = [int(line[15:]) for line in lines if line.lower().startswith(b"content-length:")]
                     asked.read(sum(lengths))
@@ -50,8 +54,12 @@ def server(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
             listening.close()  # and refuses what comes then
 
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        threading.Thread(target=serve, daemon=True).start()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
         yield url, heads
+        with suppress(OSError):  # it is closed already
+            listening.shutdown(socket.SHUT_RDWR)  # which ends the wait for a connection that does not come
+        thread.join(120)
 
 
 def ask(monkeypatch: pytest.MonkeyPatch, *flags: str, stdin: bytes = b"hi\n") -> int:
