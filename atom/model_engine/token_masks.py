@@ -5,13 +5,18 @@ tokens and computes the masks of the next step, while the device is at that step
 before it samples again, so a row with a grammar is launched ahead like any other, and its state is right whatever was
 batched with it. Knows no tensors: masks are packed bits in numpy, tokens come by a function that waits for them.
 Shapes: S slots, V vocabulary, W = ceil(V / 32) words of a mask.
+
+On a CPU the thread takes the interpreter from the forward whenever it is not inside the library, so what the matchers
+do not know of a mask is added by the caller, to all rows at once, when it asks for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 
 import llguidance
 import numpy as np
@@ -28,13 +33,12 @@ _ALL = np.int32(-1)
 
 @dataclass(slots=True)
 class Follower:
-    """One answer as far as it has got. stop_ids: all that end it. left: tokens that must come before these may."""
+    """An answer that goes on. stop_ids: all that end it. left: tokens that must come before these may."""
 
     compiled: CompiledGrammar
     matcher: llguidance.LLMatcher
     stop_ids: tuple[int, ...]
     left: int
-    has_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,43 @@ class MaskedRows:
     rows: Slots
     masks: NDArray[np.int32]
     failures: dict[int, str]
+
+
+class Background:
+    """A thread that does one thing after the other while its owner goes on. Leaner than an executor's futures."""
+
+    def __init__(self, name: str) -> None:
+        self._begun: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._num_open = 0
+        self._thread = Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def begin(self, function: Callable[[], None]) -> None:
+        """Do this after all that was begun before."""
+        self._num_open += 1
+        self._begun.put(function)
+
+    def wait(self) -> None:
+        """Until everything has ended. RuntimeError when something has failed."""
+        while self._num_open:
+            error = self._ended.get()
+            self._num_open -= 1
+            if error is not None:
+                raise RuntimeError("the masks of grammars are no longer computed") from error
+
+    def shutdown(self) -> None:
+        """End the thread after what it has begun."""
+        self._begun.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (function := self._begun.get()) is not None:
+            try:
+                function()
+                self._ended.put(None)
+            except BaseException as error:
+                self._ended.put(error)
 
 
 class TokenMasks:
@@ -57,16 +98,15 @@ class TokenMasks:
         self._followers: dict[int, Follower] = {}
         self._failures: dict[int, str] = {}
         self._masks: NDArray[np.int32] = np.empty((0, 0), dtype=np.int32)
+        self._visible = self._masks
         self._pool: llguidance.LLExecutor | None = None
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="token-masks")
-        self._last: Future[None] | None = None
-        self._broken: BaseException | None = None
+        self._background = Background("token-masks")
 
     def admit(self, admission: SlotAdmission) -> None:
         """A sequence enters a slot."""
         slot, grammar = admission.slot, admission.sampling.grammar
         if self.has_grammar[slot] or grammar is not None:
-            self._submit(self._begin, slot, admission, grammar)
+            self._background.begin(partial(self._begin, slot, admission, grammar))
         self.has_grammar[slot] = grammar is not None
 
     def rows(self, slots: Slots) -> MaskedRows | None:
@@ -74,44 +114,31 @@ class TokenMasks:
         found = np.flatnonzero(self.has_grammar[slots])
         if not len(found):
             return None
-        if self._last is not None:
-            self._last.result()
-        if self._broken is not None:
-            raise RuntimeError("the masks of grammars are no longer computed") from self._broken
+        self._background.wait()
         chosen = slots[found]
+        masks = self._finished(chosen)
         failures = {}
         if self._failures:
             failures = {
-                int(row): self._failures[int(slot)]
-                for row, slot in zip(found, chosen, strict=True)
-                if int(slot) in self._failures
+                row: self._failures[slot]
+                for row, slot in zip(found.tolist(), chosen.tolist(), strict=True)
+                if slot in self._failures
             }
-        return MaskedRows(found, self._masks[chosen], failures)
+        return MaskedRows(found, masks, failures)
 
     def sampled(self, slots: Slots, tokens: Callable[[], Sequence[int]]) -> None:
         """These slots, all with grammars, have sampled; `tokens` waits for the device."""
-        self._submit(self._advance, slots.tolist(), tokens)
+        self._background.begin(partial(self._advance, slots.tolist(), tokens))
 
     def shutdown(self) -> None:
         """End the thread."""
-        self._thread.shutdown(cancel_futures=True)
-
-    def _submit(self, function: Callable[..., None], *arguments: object) -> None:
-        self._last = self._thread.submit(self._run, function, arguments)
-
-    def _run(self, function: Callable[..., None], arguments: tuple[object, ...]) -> None:
-        try:
-            function(*arguments)
-        except BaseException as error:
-            self._broken = error  # masks would be stale from here on; the next step says so
+        self._background.shutdown()
 
     # ---- in the thread
 
     def _begin(self, slot: int, admission: SlotAdmission, grammar: AnswerGrammar | None) -> None:
         self._failures.pop(slot, None)
-        before = self._followers.pop(slot, None)
-        if before is not None:
-            self._grammars.give_back(before.compiled, before.matcher)
+        self._leave(slot)
         if grammar is None:
             return
         self._ensure_masks()
@@ -124,63 +151,65 @@ class TokenMasks:
         stop_ids = (*self._grammars.end_ids, *sampling.stop_token_ids)
         follower = Follower(compiled, self._grammars.take(compiled), stop_ids, left=sampling.min_tokens - len(outputs))
         self._followers[slot] = follower
-        if outputs and not follower.matcher.consume_tokens(outputs):
-            self._fail(slot, follower.matcher.get_error())
-            return
-        self._fill([slot])
+        self._visible[slot] = compiled.visible
+        follower.matcher.consume_tokens(outputs)
+        self._fill([(follower.matcher, slot)])
 
     def _advance(self, slots: list[int], tokens: Callable[[], Sequence[int]]) -> None:
-        going = []
+        going, sampled = [], []
         for slot, token in zip(slots, tokens(), strict=True):
             follower = self._followers.get(slot)
-            if follower is None or follower.has_ended or slot in self._failures:
+            if follower is None:
                 continue
             if token in follower.stop_ids:
-                follower.has_ended = True
-                self._masks[slot] = _ALL
+                self._leave(slot)
                 continue
             follower.left -= 1
-            going.append((slot, token))
-        if not going:
-            return
-        followed = self._workers.consume_token_par([(self._followers[slot].matcher, token) for slot, token in going])
-        for (slot, _), is_followed in zip(going, followed, strict=True):
-            if not is_followed:
-                self._fail(slot, self._followers[slot].matcher.get_error())
-        self._fill([slot for slot, _ in going if slot not in self._failures])
+            going.append((follower.matcher, slot))
+            sampled.append((follower.matcher, token))
+        if going:
+            self._workers.consume_token_par(sampled)  # the next mask shows what was not taken
+            self._fill(going)
 
-    def _fill(self, slots: list[int]) -> None:
-        """The next masks of these slots. Whatever can be is done for all at once: the runner waits for this thread."""
-        if not slots:
-            return
-        followers = [self._followers[slot] for slot in slots]
-        matchers = [(follower.matcher, slot) for follower, slot in zip(followers, slots, strict=True)]
-        fill_next_token_bitmask_par(self._workers, matchers, self._masks)
+    def _fill(self, going: list[tuple[llguidance.LLMatcher, int]]) -> None:
+        fill_next_token_bitmask_par(self._workers, going, self._masks)
+
+    # ---- in the caller's thread
+
+    def _finished(self, slots: Slots) -> NDArray[np.int32]:
+        """The masks as the matchers made them, with what these do not know of."""
         masks = self._masks[slots]
-        visible = followers[0].compiled.visible
-        if any(follower.compiled.visible is not visible for follower in followers):
-            visible = np.stack([follower.compiled.visible for follower in followers])
-        masks &= visible
-        self._masks[slots] = masks
-        allowed = np.bitwise_or.reduce(masks, axis=1).tolist()
-        for slot, follower, any_allowed in zip(slots, followers, allowed, strict=True):
-            if follower.matcher.is_error():
-                self._fail(slot, follower.matcher.get_error())
-            elif not any_allowed or follower.matcher.is_accepting():
-                self._finish_mask(slot, follower, self._masks[slot])
+        masks &= self._visible[slots]
+        # A matcher allows an end where its grammar may end, and after a failure.
+        end = self._grammars.end_ids[0]
+        may_end = masks[:, end // 32] >> end % 32 & 1
+        is_empty = np.bitwise_or.reduce(masks, axis=1) == 0
+        for row in np.flatnonzero(may_end | is_empty).tolist():
+            slot = int(slots[row])
+            self._finish(slot, masks[row])
+            if slot in self._failures:
+                masks[row] = _ALL
+        return masks
 
-    def _finish_mask(self, slot: int, follower: Follower, mask: NDArray[np.int32]) -> None:
-        """What the matcher does not know of: the sequence's own stop tokens, min_tokens, tokens of one byte."""
-        may_end = follower.matcher.is_accepting()
-        if may_end and len(follower.stop_ids) > len(self._grammars.end_ids):
-            _set(mask, follower.stop_ids)
+    def _finish(self, slot: int, mask: NDArray[np.int32]) -> None:
+        """The sequence's own stop tokens, min_tokens, tokens of one byte."""
+        follower = self._followers.get(slot)
+        if follower is None:
+            return
+        matcher, stop_ids = follower.matcher, follower.stop_ids
+        if matcher.is_error():
+            self._fail(slot, matcher.get_error())
+            return
+        may_end = matcher.is_accepting()
+        if may_end and len(stop_ids) > len(self._grammars.end_ids):
+            _set(mask, stop_ids)
         if may_end and follower.left > 0:
             rest = mask.copy()
-            _clear(rest, follower.stop_ids)
+            _clear(rest, stop_ids)
             if rest.any():
                 mask[:] = rest
         if not mask.any():
-            self._spell(slot, follower.matcher, mask)
+            self._spell(slot, matcher, mask)
 
     def _spell(self, slot: int, matcher: llguidance.LLMatcher, mask: NDArray[np.int32]) -> None:
         """The grammar leaves no choice, and the model's token for it is a hidden one: byte by byte then."""
@@ -193,12 +222,20 @@ class TokenMasks:
 
     def _fail(self, slot: int, message: str) -> None:
         self._failures[slot] = f"the grammar can not be followed: {message}"
-        self._masks[slot] = _ALL
+        self._leave(slot)
+
+    def _leave(self, slot: int) -> None:
+        """The slot's answer is followed no further, if one was: it may sample anything."""
+        follower = self._followers.pop(slot, None)
+        if follower is not None:
+            self._masks[slot] = self._visible[slot] = _ALL
+            self._grammars.give_back(follower.compiled, follower.matcher)
 
     def _ensure_masks(self) -> None:
         """Made when they are needed first: a mask of a large vocabulary is 20 kB a slot."""
         if not self._masks.size:
-            self._masks = np.full((self._num_slots, -(-self._grammars.vocab_size // 32)), _ALL, dtype=np.int32)
+            shape = (self._num_slots, -(-self._grammars.vocab_size // 32))
+            self._masks, self._visible = np.full(shape, _ALL), np.full(shape, _ALL)
 
     @property
     def _workers(self) -> llguidance.LLExecutor:

@@ -120,6 +120,24 @@ def test_a_token_that_the_grammar_does_not_take_ends_the_sequence_with_a_message
     assert masked is not None and "can not be followed" in masked.failures[0]
 
 
+def test_a_failure_is_that_of_its_row_alone(masks: TokenMasks) -> None:
+    admit(masks, 0, 'start: "ab"')
+    admit(masks, 1, "start: nothing")
+    admit(masks, 2, 'start: "ab"')
+    masks.sampled(np.array([0, 2]), lambda: [ord("x"), ord("a")])
+    masked = masks.rows(np.array([2, 0, 1]))
+    assert masked is not None and sorted(masked.failures) == [1, 2]
+    assert (masked.masks[1:] == -1).all()  # whatever is sampled there is thrown away
+    assert allowed(masks, 2) == {ord("b")}
+
+
+def test_what_fails_in_the_thread_is_raised_where_masks_are_asked_for(masks: TokenMasks) -> None:
+    admit(masks, 0, 'start: "ab"')
+    masks.sampled(np.array([0]), list)
+    with pytest.raises(RuntimeError, match="no longer computed"):
+        masks.rows(np.array([0]))
+
+
 def test_grammars_are_compiled_once_and_their_matchers_used_again() -> None:
     grammars = Grammars(byte_tokenizer, VOCAB, (EOS,))
     grammar = AnswerGrammar('start: "ab"')
