@@ -12,47 +12,26 @@ import torch
 # A full sort of the vocabulary costs more than the model's step on a CPU; the nucleus is nearly always this small.
 _HEAD = 1024
 
-
-# 1 where a byte has a 0, lowest bit first.
-_ZEROS = (torch.arange(256).unsqueeze(1) >> torch.arange(8)) & 1 == 0
-# Logits that are masked at once: what fits into a core's cache.
-_CACHED = 1 << 17
-# The bits of -inf, as the integer of the type's size.
-_MINUS_INFINITY = {
-    torch.bfloat16: (torch.int16, np.int16(-0x80)),
-    torch.float32: (torch.int32, np.int32(-0x800000)),
+# What the eight bits of a byte, lowest first, add to the logits of their tokens: [256, 8].
+_ADDED = torch.where((torch.arange(256).unsqueeze(1) >> torch.arange(8)) & 1 == 0, -torch.inf, 0.0)
+# The same as one item a byte, which numpy copies faster than torch does rows (16 rows of 150,000: 0.8 against 10 ms).
+_ITEMS = {
+    dtype: _ADDED.to(dtype).view(torch.uint8).numpy().view(np.dtype((np.void, 8 * dtype.itemsize))).ravel()
+    for dtype in (torch.bfloat16, torch.float32)
 }
 
 
 def mask_logits(logits: torch.Tensor, rows: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
     """Of `rows` [M] of logits [B, V], in place: -inf where masks [M, ceil(V/32)] int32 have a 0."""
-    if logits.device.type == "cpu":
-        _mask_bits(logits, rows.numpy(), masks.numpy())
-        return logits
-    forbidden = _ZEROS.to(masks.device)[masks.view(torch.uint8).to(torch.int64)].flatten(1)[:, : logits.shape[1]]
-    return logits.index_copy_(0, rows, logits[rows].masked_fill_(forbidden, float("-inf")))
-
-
-def _mask_bits(logits: torch.Tensor, rows: np.ndarray, masks: np.ndarray) -> None:
-    """The same with integers, for which numpy has vector instructions (16 rows of 150,000: 0.8 against 8.2 ms)."""
-    integer, infinity = _MINUS_INFINITY[logits.dtype]
-    bits = logits.view(integer).numpy()
-    size = bits.shape[1]
-    at_once = max(1, _CACHED // size)
-    for first in range(0, len(rows), at_once):
-        chosen = rows[first : first + at_once]
-        packed = masks[first : first + at_once].view(np.uint8)
-        allowed = np.unpackbits(packed, axis=1, count=size, bitorder="little").astype(bits.dtype)
-        np.negative(allowed, out=allowed)  # every bit of an allowed place
-        start, end = int(chosen[0]), int(chosen[-1]) + 1
-        is_run = end - start == len(chosen) and bool((chosen[1:] > chosen[:-1]).all())
-        changed = bits[start:end] if is_run else bits[chosen]
-        # What differs from -inf stays where it is allowed.
-        changed ^= infinity
-        changed &= allowed
-        changed ^= infinity
-        if not is_run:
-            bits[chosen] = changed
+    size = logits.shape[1]
+    if logits.device.type != "cpu":
+        added = _ADDED.to(logits)[masks.view(torch.uint8).to(torch.int64)].flatten(1)
+        return logits.index_add_(0, rows, added[:, :size])
+    items = _ITEMS[logits.dtype].take(masks.numpy().view(np.uint8))
+    added = torch.from_numpy(items.view(np.uint8)).view(logits.dtype)[:, :size]
+    if rows.numpy().tolist() == list(range(len(logits))):
+        return logits.add_(added)
+    return logits.index_add_(0, rows, added)
 
 
 def greedy_sample(logits: torch.Tensor) -> torch.Tensor:
