@@ -85,8 +85,10 @@ def compile_piece(
         mode, fakes = _fakes(arguments, device)
         with mode:
             graph = make_fx(torch.func.functionalize(listed), decomposition_table=select_decomp_table())(*fakes)
-            code = compile_fx_inner(graph, fakes).current_callable
+            made: Any = compile_fx_inner(graph, fakes)
     logger.debug("compiled %s in %.2f s", name, time.monotonic() - started)
+
+    code = made.current_callable
 
     def call(*tensors: torch.Tensor) -> Any:
         found = code(list(tensors))
