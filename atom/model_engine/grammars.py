@@ -32,7 +32,9 @@ SLICES = [
     r'[^"\\\x00-\x1F\x7F<\]]{1,30}',
     r'[^"\\\x00-\x1F\x7F]{1,30}',
 ]
-LIMITS = llguidance.LLParserLimits(verbose_errors=False)
+# An object takes four items of a row for each of its properties that may be missing, and the library's own 2,000 end an
+# answer at 500 of them: it compiles such a schema, so that nothing could refuse the request before.
+LIMITS = llguidance.LLParserLimits(max_items_in_row=20_000, verbose_errors=False)
 
 
 class GrammarError(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,6 +55,15 @@ def test_only_what_the_grammar_allows(masks: TokenMasks) -> None:
     assert allowed(masks, 1) == {ord("b"), ord("c")}
     sample(masks, 1, "c")
     assert allowed(masks, 1) == {EOS}
+
+
+def test_an_object_of_very_many_properties_none_of_which_must_be_there(masks: TokenMasks) -> None:
+    schema = {"properties": {f"p{i}": {"type": "null"} for i in range(1500)}, "additionalProperties": False}
+    admit(masks, 0, "start: %json " + json.dumps({"type": "object", **schema}))
+    for token in '{"p1400":null,"p1':
+        assert ord(token) in allowed(masks, 0)
+        sample(masks, 0, token)
+    assert allowed(masks, 0) == {ord("4")}  # members come in the schema's order
 
 
 def test_rows_without_a_grammar_are_left_out(masks: TokenMasks) -> None:
