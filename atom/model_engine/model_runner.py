@@ -346,7 +346,7 @@ class HostTokens:
 
 def _mask_threads(device: torch.device) -> int:
     """Threads that compute masks: beside a GPU there are cores to spare, on a CPU the model wants them."""
-    return 1 if device.type == "cpu" else max(1, min(8, (os.cpu_count() or 1) // 2))
+    return 0 if device.type == "cpu" else max(1, min(8, (os.cpu_count() or 1) // 2))
 
 
 def resolve_device(name: str) -> torch.device:

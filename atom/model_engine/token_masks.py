@@ -1,13 +1,12 @@
 """Which tokens the grammar of each slot allows next.
 
-Owns the matchers of the slots and their masks, in one thread of its own: as soon as a step has sampled, it follows the
-tokens and computes the masks of the next step, while the device is at that step's forward. The runner waits for it only
-before it samples again, so a row with a grammar is launched ahead like any other, and its state is right whatever was
-batched with it. Knows no tensors: masks are packed bits in numpy, tokens come by a function that waits for them.
+Owns the matchers of the slots and their masks. Beside a GPU it has a thread of its own: as soon as a step has sampled,
+it follows the tokens and computes the masks of the next step, while the device is at that step's forward. The runner
+waits for it only before it samples again, so a row with a grammar is launched ahead like any other, and its state is
+right whatever was batched with it. On a CPU the caller does it itself: a thread would take core and interpreter from
+the forward, which costs more than the masks do. Knows no tensors: masks are packed bits in numpy, tokens come by a
+function that waits for them.
 Shapes: S slots, V vocabulary, W = ceil(V / 32) words of a mask.
-
-On a CPU the thread takes the interpreter from the forward whenever it is not inside the library, so what the matchers
-do not know of a mask is added by the caller, to all rows at once, when it asks for them.
 """
 
 from __future__ import annotations
@@ -90,23 +89,24 @@ class Background:
 class TokenMasks:
     """The grammars of S slots. Used by the runner's thread alone."""
 
-    def __init__(self, num_slots: int, grammars: Grammars, num_threads: int = 1) -> None:
+    def __init__(self, num_slots: int, grammars: Grammars, num_threads: int = 0) -> None:
+        """num_threads: how many compute masks while the caller goes on; 0: the caller does it, at once."""
         self.has_grammar = np.zeros(num_slots, dtype=np.bool_)
         self._grammars = grammars
-        self._num_threads = num_threads
         self._num_slots = num_slots
         self._followers: dict[int, Follower] = {}
         self._failures: dict[int, str] = {}
         self._masks: NDArray[np.int32] = np.empty((0, 0), dtype=np.int32)
         self._visible = self._masks
-        self._pool: llguidance.LLExecutor | None = None
-        self._background = Background("token-masks")
+        self._address = 0
+        self._pool = llguidance.LLExecutor(num_threads) if num_threads else None
+        self._background = Background("token-masks") if num_threads else None
 
     def admit(self, admission: SlotAdmission) -> None:
         """A sequence enters a slot."""
         slot, grammar = admission.slot, admission.sampling.grammar
         if self.has_grammar[slot] or grammar is not None:
-            self._background.begin(partial(self._begin, slot, admission, grammar))
+            self._do(partial(self._begin, slot, admission, grammar))
         self.has_grammar[slot] = grammar is not None
 
     def rows(self, slots: Slots) -> MaskedRows | None:
@@ -114,7 +114,8 @@ class TokenMasks:
         found = np.flatnonzero(self.has_grammar[slots])
         if not len(found):
             return None
-        self._background.wait()
+        if self._background is not None:
+            self._background.wait()
         chosen = slots[found]
         masks = self._finished(chosen)
         failures = {}
@@ -128,13 +129,20 @@ class TokenMasks:
 
     def sampled(self, slots: Slots, tokens: Callable[[], Sequence[int]]) -> None:
         """These slots, all with grammars, have sampled; `tokens` waits for the device."""
-        self._background.begin(partial(self._advance, slots.tolist(), tokens))
+        self._do(partial(self._advance, slots.tolist(), tokens))
 
     def shutdown(self) -> None:
         """End the thread."""
-        self._background.shutdown()
+        if self._background is not None:
+            self._background.shutdown()
 
-    # ---- in the thread
+    def _do(self, function: Callable[[], None]) -> None:
+        if self._background is None:
+            function()
+        else:
+            self._background.begin(function)
+
+    # ---- in the thread, where there is one
 
     def _begin(self, slot: int, admission: SlotAdmission, grammar: AnswerGrammar | None) -> None:
         self._failures.pop(slot, None)
@@ -153,10 +161,10 @@ class TokenMasks:
         self._followers[slot] = follower
         self._visible[slot] = compiled.visible
         follower.matcher.consume_tokens(outputs)
-        self._fill([(follower.matcher, slot)])
+        self._fill(slot, follower.matcher)
 
     def _advance(self, slots: list[int], tokens: Callable[[], Sequence[int]]) -> None:
-        going, sampled = [], []
+        going = []
         for slot, token in zip(slots, tokens(), strict=True):
             follower = self._followers.get(slot)
             if follower is None:
@@ -165,14 +173,19 @@ class TokenMasks:
                 self._leave(slot)
                 continue
             follower.left -= 1
-            going.append((follower.matcher, slot))
-            sampled.append((follower.matcher, token))
-        if going:
-            self._workers.consume_token_par(sampled)  # the next mask shows what was not taken
-            self._fill(going)
+            going.append((slot, follower.matcher, token))
+        # A matcher that does not take its token is in error from then on, which its mask shows.
+        if self._pool is None:
+            for slot, matcher, token in going:
+                matcher.consume_token(token)
+                self._fill(slot, matcher)
+        elif going:
+            self._pool.consume_token_par([(matcher, token) for _, matcher, token in going])
+            fill_next_token_bitmask_par(self._pool, [(matcher, slot) for slot, matcher, _ in going], self._masks)
 
-    def _fill(self, going: list[tuple[llguidance.LLMatcher, int]]) -> None:
-        fill_next_token_bitmask_par(self._workers, going, self._masks)
+    def _fill(self, slot: int, matcher: llguidance.LLMatcher) -> None:
+        size = self._masks.strides[0]
+        matcher.unsafe_compute_mask_ptr(self._address + slot * size, size)
 
     # ---- in the caller's thread
 
@@ -236,12 +249,7 @@ class TokenMasks:
         if not self._masks.size:
             shape = (self._num_slots, -(-self._grammars.vocab_size // 32))
             self._masks, self._visible = np.full(shape, _ALL), np.full(shape, _ALL)
-
-    @property
-    def _workers(self) -> llguidance.LLExecutor:
-        if self._pool is None:
-            self._pool = llguidance.LLExecutor(self._num_threads)
-        return self._pool
+            self._address = self._masks.ctypes.data
 
 
 def _set(mask: NDArray[np.int32], token_ids: Iterable[int]) -> None:

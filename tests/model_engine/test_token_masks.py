@@ -19,10 +19,10 @@ VOCAB = 300  # the tokenizer has 259: a model's vocabulary may be padded
 ROLE = 258
 
 
-@pytest.fixture
-def masks() -> Iterator[TokenMasks]:
+@pytest.fixture(params=[0, 2], ids=["at once", "beside"])
+def masks(request: pytest.FixtureRequest) -> Iterator[TokenMasks]:
     grammars = Grammars(byte_tokenizer, VOCAB, (EOS,))
-    made = TokenMasks(4, grammars)
+    made = TokenMasks(4, grammars, request.param)
     yield made
     made.shutdown()
     grammars.shutdown()
@@ -141,11 +141,15 @@ def test_a_failure_is_that_of_its_row_alone(masks: TokenMasks) -> None:
     assert allowed(masks, 2) == {ord("b")}
 
 
-def test_what_fails_in_the_thread_is_raised_where_masks_are_asked_for(masks: TokenMasks) -> None:
+def test_what_fails_in_the_thread_is_raised_where_masks_are_asked_for() -> None:
+    grammars = Grammars(byte_tokenizer, VOCAB, (EOS,))
+    masks = TokenMasks(4, grammars, num_threads=1)
     admit(masks, 0, 'start: "ab"')
     masks.sampled(np.array([0]), list)
     with pytest.raises(RuntimeError, match="no longer computed"):
         masks.rows(np.array([0]))
+    masks.shutdown()
+    grammars.shutdown()
 
 
 def test_grammars_are_compiled_once_and_their_matchers_used_again() -> None:
