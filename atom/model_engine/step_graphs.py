@@ -29,15 +29,15 @@ class StepGraphs(Protocol):
 
     def fits(self, batch: ScheduledBatch) -> bool:
         """Whether a graph can run the batch."""
-        raise NotImplementedError
+        ...
 
     def size(self, batch: ScheduledBatch) -> int:
         """Rows of the graph that runs a batch that fits."""
-        raise NotImplementedError
+        ...
 
     def run(self, batch: ScheduledBatch, sampled: SampledRows) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits [R, V] and greedy tokens [R] of the rows that sample, valid until the next run of any graph."""
-        raise NotImplementedError
+        ...
 
 
 def capture_graphs(
