@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 def upload(array: NDArray[Any], device: torch.device) -> torch.Tensor:
     """A host array on the device, in the order of the current stream. The array may be changed afterwards on a GPU."""
     tensor = torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def upload_packed(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> list[torch.Tensor]:
     """Flat arrays on the device, all in one copy."""
     if device.type != "cuda":
-        return [torch.from_numpy(array).to(device) for array in arrays]
+        return [torch.from_numpy(array) for array in arrays]
     packed = upload(np.concatenate(arrays), device)
     return list(packed.split([len(array) for array in arrays]))
 
