@@ -1,6 +1,6 @@
 """Philox4x32-10 in numpy's 64-bit integers: the same numbers on every backend, from a seed and a counter alone.
 
-Seventy small operations for any number of rows. Torch has no unsigned products of 64 bits: it takes three times as many.
+Seventy small operations for any number of rows. Torch has no unsigned products of 64 bits and takes 200 of them.
 """
 
 from __future__ import annotations
