@@ -210,14 +210,18 @@ class ModelRunner:
     def _sample(
         self, raw: torch.Tensor, sampled: SampledRows, output: StepOutput, greedy: torch.Tensor | None = None
     ) -> None:
-        """Sample from raw logits [R, V] into the slots and the output. greedy [R]: the largest of `raw`, if known."""
+        """Sample from raw logits [R, V] into the slots and the output. greedy [R]: the largest of `raw`, if known.
+
+        Masks change `raw` itself, unless log probabilities are to be taken of it.
+        """
         logits = raw
         slots, num_outputs = sampled.slots, sampled.num_outputs
+        wants = np.flatnonzero(self.state.num_logprobs[slots] != OFF)
         if self.state.needs_edits(slots, num_outputs):
             logits = self._edit(raw, slots, num_outputs)
         masked = None if self.masks is None else self.masks.rows(slots)
         if masked is not None:
-            logits = self._mask(raw.clone() if logits is raw else logits, masked)
+            logits, greedy = self._mask(raw.clone() if logits is raw and len(wants) else logits, masked), None
             output.errors = {int(sampled.rows[row]): message for row, message in masked.failures.items()}
         random = self._random_rows(slots, num_outputs)
         if greedy is not None and random is None and logits is raw:
@@ -229,7 +233,6 @@ class ModelRunner:
         self._count(slots, tokens)
         if self.masks is not None and masked is not None:
             self.masks.sampled(slots[masked.rows], HostTokens(tokens, masked.rows))
-        wants = np.flatnonzero(self.state.num_logprobs[slots] != OFF)
         if len(wants):
             chosen = upload(wants, self.device)
             limits = self.state.num_logprobs[slots[wants]]

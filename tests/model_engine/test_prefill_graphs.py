@@ -15,10 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission
+from atom.model_engine.grammars import Grammars
 from atom.model_engine.model_runner import ModelRunner
 from atom.model_engine.padded_steps import StepShape
 from atom.model_engine.prefill_graphs import PrefillGraphs, step_shapes
-from atom.sampling_params import SamplingParams
+from atom.model_engine.token_masks import TokenMasks
+from atom.sampling_params import AnswerGrammar, SamplingParams
+from tests.fakes.byte_tokenizer import byte_tokenizer
 from tests.model_engine.graphs_on_cpu import runner_with_graphs, torch_kernels
 from tests.models.drive import GREEDY, Driver, Running, make_runner
 from tests.models.tiny import make_model, save_model
@@ -271,3 +274,28 @@ def test_out_of_memory_says_what_to_change(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(PrefillGraphs, "_capture", fail)
     with pytest.raises(MemoryError, match=r"while capturing prefill graphs .*fewer --cudagraph-prefill-sizes"):
         runner_with_graphs(folder, monkeypatch, cudagraph_prefill_sizes=(4,), **SETTINGS)
+
+
+@pytest.mark.parametrize("num_top", [None, 2])
+def test_a_grammar_holds_over_a_graph_s_greedy_tokens_and_log_probabilities_are_the_model_s(
+    num_top: int | None, eager: ModelRunner, graphed: ModelRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grammars = Grammars(byte_tokenizer, 199, (198,))
+    enforced = SamplingParams(
+        temperature=0.0, max_tokens=64, logprobs=num_top, grammar=AnswerGrammar("start: /[a-c]{20}/")
+    )
+    found = []
+    for runner in (eager, graphed):
+        monkeypatch.setattr(runner, "masks", TokenMasks(6, grammars))
+        driver = Driver(runner)
+        sequences = [driver.add([5, 17, 3, 99], sampling) for sampling in (GREEDY, enforced)]
+        driver.generate(sequences, 12)
+        found.append(sequences)
+    grammars.shutdown()
+    for free, held in found:
+        assert free.output == found[0][0].output and held.output == found[0][1].output
+        assert set(held.output) <= set(b"abc") and not set(free.output) <= set(b"abc")
+        assert len(held.logprobs) == (0 if num_top is None else 12)
+        # The grammar forbids what the model would have said; of the model's own order nothing is missing.
+        assert not any(set(entry.top_ids) <= set(b"abc") for entry in held.logprobs)
+        assert all(entry.rank > 1 and entry.logprob > -100 for entry in held.logprobs)
