@@ -27,7 +27,7 @@ from atom.tokenizer import Tokenizer
 MODEL = "atom-tiny"
 CONCURRENT = 16
 TOKENS = 128
-ROUNDS = 7
+ROUNDS = 25
 # An answer that does not end before the token limit, of the kinds of values that real ones have.
 _ITEM = {
     "type": "object",
