@@ -60,10 +60,10 @@ def test_signature_follows_the_spec(operation: str, backend: str) -> None:
 
 def test_the_signature_check_sees_differences() -> None:
     # Never called and wrong on purpose, with torch's types by name: neither checker is to look.
-    def renamed(x: "torch.Tensor", weights: "torch.Tensor", eps: float) -> "torch.Tensor": ...  # type: ignore # noqa
-    def swapped(x: "torch.Tensor", eps: float, weight: "torch.Tensor") -> "torch.Tensor": ...  # type: ignore # noqa
-    def default(x: "torch.Tensor", weight: "torch.Tensor", eps: float = 1e-6) -> "torch.Tensor": ...  # type: ignore # noqa
-    def retyped(x: "torch.Tensor", weight: "torch.Tensor", eps: int) -> "torch.Tensor": ...  # type: ignore # noqa
+    def renamed(x: "torch.Tensor", weights: "torch.Tensor", eps: float) -> "torch.Tensor": ...  # type: ignore # noqa  # wrong on purpose, as said
+    def swapped(x: "torch.Tensor", eps: float, weight: "torch.Tensor") -> "torch.Tensor": ...  # type: ignore # noqa  # wrong on purpose, as said
+    def default(x: "torch.Tensor", weight: "torch.Tensor", eps: float = 1e-6) -> "torch.Tensor": ...  # type: ignore # noqa  # wrong on purpose, as said
+    def retyped(x: "torch.Tensor", weight: "torch.Tensor", eps: int) -> "torch.Tensor": ...  # type: ignore # noqa  # wrong on purpose, as said
 
     assert all(problems("rms_norm", function) for function in (renamed, swapped, default, retyped))
 
