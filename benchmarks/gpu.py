@@ -24,7 +24,14 @@ from typing import Any
 import torch
 
 from atom.model_engine.engine_core import EngineCore
-from benchmarks.gpu_engine import decode_kernels, decode_seconds, engine, mixed_seconds, prefill_seconds
+from benchmarks.gpu_engine import (
+    decode_kernels,
+    decode_seconds,
+    engine,
+    mixed_seconds,
+    prefill_kernels,
+    prefill_seconds,
+)
 from benchmarks.gpu_shapes import ANSWER, PROMPT, SHAPES, Shape
 from benchmarks.gpu_timing import ProductFloors, product_rate, read_bandwidth
 
@@ -40,7 +47,8 @@ _KERNEL_SECONDS = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One measurement. kind: start, prefill, mixed, decode, profile or kernel; model: of SHAPES, empty for a kernel."""
+    """One measurement. kind: start, prefill, prefill profile, mixed, decode, profile or kernel; model: of SHAPES, or
+    empty for a kernel."""
 
     name: str
     kind: str
@@ -57,7 +65,7 @@ class Cell:
         shape = SHAPES[self.model]
         weights = sum(n * k for n, k in shape.weights())
         operations = 2 * weights * self.count * self.length
-        if self.kind == "prefill":
+        if self.kind in ("prefill", "prefill profile"):
             return 1 + 4 * operations / _SLOW_RATE
         return 2 + 2 * operations / _SLOW_RATE + 0.2 * shape.decode_bars.get(self.count, 20.0)
 
@@ -68,6 +76,10 @@ def all_cells() -> list[Cell]:
     for model, shape in SHAPES.items():
         found.append(Cell(f"{model} start", "start", model))
         found += [Cell(f"{model} prefill {n}x{length}", "prefill", model, n, length) for n, length in shape.prefills]
+        found += [
+            Cell(f"{model} prefill profile {n}x{length}", "prefill profile", model, n, length)
+            for n, length in shape.profiled_prefills
+        ]
         found += [Cell(f"{model} mixed {n}+{length}", "mixed", model, n, length) for n, length in shape.mixed]
         found += [Cell(f"{model} B={batch}", "decode", model, batch) for batch in shape.batches]
         found += [Cell(f"{model} profile B={batch}", "profile", model, batch) for batch in shape.profiled]
@@ -198,8 +210,15 @@ def measure_cell(core: EngineCore, shape: Shape, cell: Cell) -> list[dict[str, A
         return [row(cell.name, 1e3 * found, "ms", shape.decode_bars.get(cell.count))]
     if cell.kind == "profile":
         times = decode_kernels(core, shape, cell.count, _PROFILED_ANSWER, cell.length)
-        return [row(f"{cell.name}, {name[:90]}", 1e6 * value, "us") for name, value in times.items()]
+        return kernel_rows(cell, times)
+    if cell.kind == "prefill profile":
+        return kernel_rows(cell, prefill_kernels(core, shape, cell.count, cell.length))
     return []
+
+
+def kernel_rows(cell: Cell, times: dict[str, float]) -> list[dict[str, Any]]:
+    """Of a profile."""
+    return [row(f"{cell.name}, {name[:90]}", 1e6 * value, "us") for name, value in times.items()]
 
 
 def measure_floors(shape: Shape, cells: Sequence[Cell], machine: Machine) -> dict[Cell, float]:

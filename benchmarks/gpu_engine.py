@@ -118,16 +118,37 @@ def decode_kernels(core: EngineCore, shape: Shape, batch: int, answer: int, prom
     seen: set[str] = set()
     while len(seen) < batch:
         seen.update(delta.request_id for delta in core.step())
-    on_gpu, kind = core.info.device == "cuda", torch.profiler.ProfilerActivity
-    with torch.profiler.profile(activities=[kind.CUDA if on_gpu else kind.CPU]) as recorded:
+    recorded = Recorded(core)
+    with recorded.profile:
         start = time.perf_counter()
         for _ in range(_PROFILED_STEPS):
             core.step()
         wall = time.perf_counter() - start
     while core.has_work:
         core.step()
-    own = "self_device_time_total" if on_gpu else "self_cpu_time_total"
-    times = {event.key: getattr(event, own) / 1e6 for event in recorded.key_averages()}
-    listed = sorted(times.items(), key=lambda item: -item[1])[:_LISTED_KERNELS]
-    whole = {"the step": wall, "all kernels": sum(times.values())}
-    return {name: value / _PROFILED_STEPS for name, value in (*whole.items(), *listed)}
+    return recorded.seconds(wall, _PROFILED_STEPS)
+
+
+def prefill_kernels(core: EngineCore, shape: Shape, count: int, length: int) -> dict[str, float]:
+    """The same of prompts that were computed once before, without a decode step."""
+    _prefill(core, shape, count, length)
+    recorded = Recorded(core)
+    with recorded.profile:
+        wall = _prefill(core, shape, count, length)
+    return recorded.seconds(wall, 1)
+
+
+class Recorded:
+    """Times of kernels, by name."""
+
+    def __init__(self, core: EngineCore) -> None:
+        on_gpu, kind = core.info.device == "cuda", torch.profiler.ProfilerActivity
+        self.profile = torch.profiler.profile(activities=[kind.CUDA if on_gpu else kind.CPU])
+        self._own = "self_device_time_total" if on_gpu else "self_cpu_time_total"
+
+    def seconds(self, wall: float, steps: int) -> dict[str, float]:
+        """A step of `steps` that took `wall` in all: its own time, the kernels' sum, and the longest kernels."""
+        times = {event.key: getattr(event, self._own) / 1e6 for event in self.profile.key_averages()}
+        listed = sorted(times.items(), key=lambda item: -item[1])[:_LISTED_KERNELS]
+        whole = {"the step": wall, "all kernels": sum(times.values())}
+        return {name: value / steps for name, value in (*whole.items(), *listed)}

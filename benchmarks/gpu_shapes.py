@@ -19,7 +19,8 @@ class Shape:
 
     quantization: fp8 for 8-bit weights in all products but the head's. kv_cache_dtype: as the flag. prefills, mixed,
     batches: what is measured, (count, length) of prompts, (decodes, length) of mixed steps, sizes of decode steps.
-    profiled: batch sizes whose kernels are listed. graph_sizes: --cudagraph-prefill-sizes.
+    profiled, profiled_prefills: batch sizes and prompts whose kernels are listed. graph_sizes:
+    --cudagraph-prefill-sizes.
     """
 
     hidden: int
@@ -38,6 +39,7 @@ class Shape:
     mixed: tuple[tuple[int, int], ...] = ()
     batches: tuple[int, ...] = BATCHES
     profiled: tuple[int, ...] = ()
+    profiled_prefills: tuple[tuple[int, int], ...] = ()
     graph_sizes: tuple[int, ...] | None = None
     start_bar: float | None = None
 
@@ -72,10 +74,11 @@ SHAPES = {
     "0.6B": Shape(
         1024, 28, 16, 3072, True, {1: 1.6, 8: 1.8, 32: 2.9, 128: 5.4, 256: 9.5},
         {(1, 8192): 35.0, (8, 2048): 44.0, (1, 128): 6.0}, mixed=MIXED, profiled=(1,),
+        profiled_prefills=((8, 2048),),
     ),
     "8B": Shape(
         4096, 36, 32, 12288, False, {1: 5.0, 8: 5.3, 32: 6.3, 128: 10.7, 256: 18.0},
-        {(1, 8192): 215.0, (8, 2048): 380.0}, profiled=(256,), start_bar=30.0,
+        {(1, 8192): 215.0, (8, 2048): 380.0}, profiled=(256,), profiled_prefills=((8, 2048),), start_bar=30.0,
     ),
 }  # fmt: skip
 SHAPES["8B fp8 KV"] = replace(
@@ -87,6 +90,7 @@ SHAPES["8B fp8 weights"] = replace(
 _GRAPHS = {
     f"{name} graphs": replace(
         SHAPES[name], prefills=SHORT_PREFILLS, mixed=MIXED, batches=(), profiled=(),
+        profiled_prefills=(),
         graph_sizes=(16, 32, 64, 128, 256, 512),
     )
     for name in ("0.6B", "8B")
