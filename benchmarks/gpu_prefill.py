@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from atom.model_ops.kernels.triton import kv_cache, prefill
-from atom.model_ops.kernels.triton.fresh_prefill import HOPPER, HOPPER_IN_TWOS, OTHER, Form, attend
+from atom.model_ops.kernels.triton.fresh_prefill import ALONE, IN_TWOS, attend
 from atom.model_ops.kernels.triton.plan import Plan, PrefillRows, attention_plan
 from atom.model_ops.step import StepInputs
 from benchmarks.gpu_shapes import SHAPES
@@ -30,20 +29,13 @@ PROMPTS: Prompts = ((1, 8192), (8, 2048), (1, 1024), (16, 256))
 MODELS: Models = tuple(
     (name, SHAPES[name].heads, SHAPES[name].kv_heads, SHAPES[name].head_dim) for name in ("0.6B", "8B")
 )
-_FORMS: dict[str, Form] = {
-    "64 keys": HOPPER,
-    "64 keys, 4 stages": replace(HOPPER, stages=4),
-    "64 keys, queries in shared memory": replace(HOPPER, holds_queries=False),
-    "64 keys, no copy engine": OTHER,
-    "two programs at a time": HOPPER_IN_TWOS,
-    "128 keys": replace(HOPPER, keys=128, stages=2, holds_queries=False),
-}
+_FORMS = {"a program alone": ALONE, "two programs at a time": IN_TWOS}
 
 
 def prefill_attention(
     device: torch.device, models: Models = MODELS, prompts: Prompts = PROMPTS
 ) -> list[dict[str, Any]]:
-    """The engine's default, torch's flash attention on CUDA, and the forms of the kernel for fresh prompts."""
+    """torch's flash attention, where the device has it, and the forms of the kernel for fresh prompts."""
     found = []
     for name, num_heads, kv_heads, head_dim in models:
         for count, length in prompts:
@@ -54,7 +46,7 @@ def prefill_attention(
             cache = torch.zeros(shape, dtype=q.dtype, device=device)
             scale = head_dim**-0.5
             ways: dict[str, Callable[[], Any]] = {
-                "default": lambda q=q, k=k, v=v, cache=cache, plan=plan, scale=scale: prefill.attention_prefill(
+                "torch": lambda q=q, k=k, v=v, cache=cache, plan=plan, scale=scale: prefill.attention_prefill(
                     q, k, v, cache, None, plan, scale, None, 0.0, None
                 )
             }

@@ -65,10 +65,10 @@ BACKENDS: dict[str, Backend] = {
         name="reference", layout="block_major", help="plain torch; runs everywhere; the oracle of the others"
     ),
     "triton": Backend(name="triton", layout="paged_heads", help="Triton, for CUDA and ROCm"),
-    "triton_fresh": Backend(
-        name="triton_fresh",
+    "torch_flash": Backend(
+        name="torch_flash",
         layout="paged_heads",
-        help="as triton, and whole prompts by a kernel of their own, shaped for Hopper; on request",
+        help="as triton, and whole prompts by torch's flash attention also on Hopper; on request, to compare",
     ),
     "aiter": Backend(name="aiter", layout="shuffled", help="AITER's kernels, for ROCm"),
 }

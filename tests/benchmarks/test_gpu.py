@@ -109,6 +109,6 @@ def test_kernels_run_under_the_interpreter() -> None:
     names = [cell.name.removeprefix("kernel ") for cell in all_cells() if cell.kind == "kernel"]
     assert list(dict.fromkeys(line.split(": ")[0] for line in ran.stdout.splitlines())) == names
     assert "decode splits: two, fp8 cache, balanced" in ran.stdout
-    assert "prefill attention: m 2x9, default, rate" in ran.stdout
+    assert "prefill attention: m 2x9, torch, rate" in ran.stdout
     assert "linear: w 16 x 512, 8 tokens, the library" in ran.stdout
     assert "linear tiles: w 16 x 512, 1 tokens, 16 x 512 by threads, 4 warps" in ran.stdout

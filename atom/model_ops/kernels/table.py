@@ -77,8 +77,8 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "attention_prefill": {
         "reference": f"{_REFERENCE}.attention:attention_prefill",
-        "triton": f"{_TRITON}.prefill:attention_prefill",
-        "triton_fresh": f"{_TRITON}.fresh_prefill:attention_prefill",
+        "triton": f"{_TRITON}.fresh_prefill:attention_prefill",
+        "torch_flash": f"{_TRITON}.prefill:attention_prefill",
         "aiter": f"{_AITER}.prefill:attention_prefill",
     },
     "philox_uniform": {

@@ -206,13 +206,14 @@ def attention(shape: Shape, float8: torch.dtype) -> None:
 
 
 def prompts(shape: Shape) -> None:
-    """Fresh prompts, by the kernel for them where it takes the shape."""
+    """Fresh prompts, few and many, by the kernel for them where it takes the shape."""
     heads, kv_heads = shape.heads
-    step = make_step([0, 0], [40, 300], [[*range(20)]] * 2, shape.block_size, 0)
-    q, k, v = (torch.zeros(340, n, shape.head_dim, dtype=shape.dtype) for n in (heads, kv_heads, kv_heads))
     cache = torch.zeros(kv_cache.kv_cache_shape(40, shape.block_size, kv_heads, shape.head_dim), dtype=shape.dtype)
     softmax = (shape.head_dim**-0.5, shape.window, shape.soft_cap, torch.ones(heads) if shape.has_sinks else None)
-    fresh_prefill.attention_prefill(q, k, v, cache, None, plan.attention_plan(step), *softmax)
+    for length in (300, 2300):
+        step = make_step([0, 0], [40, length], [[*range(150)]] * 2, shape.block_size, 0)
+        q, k, v = (torch.zeros(40 + length, n, shape.head_dim, dtype=shape.dtype) for n in (heads, kv_heads, kv_heads))
+        fresh_prefill.attention_prefill(q, k, v, cache, None, plan.attention_plan(step), *softmax)
 
 
 def any_batch(float8: torch.dtype) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -11,23 +12,23 @@ import torch
 
 from atom.model_ops.kernels.triton import prefill
 from atom.model_ops.kernels.triton.fresh_prefill import (
-    HOPPER,
-    HOPPER_IN_TWOS,
-    OTHER,
+    ALONE,
+    IN_TWOS,
     Form,
     attend,
     attention_prefill,
+    choose_form,
     tiles_by_prompt,
 )
 from atom.model_ops.kernels.triton.plan import Plan, PrefillRows
 from tests.kernels.dense import dense_attention
 
-_FORMS = (HOPPER, HOPPER_IN_TWOS, OTHER, replace(HOPPER, keys=128, stages=2, holds_queries=False))
+_FORMS = (ALONE, IN_TWOS)
 # float32 shows what 16 bits round away; only the interpreter has the room for it. Many tiles of few tokens.
 _SMALL_FORMS = (
-    replace(OTHER, queries=16, keys=8),
-    replace(HOPPER, queries=16, keys=16),
-    replace(HOPPER_IN_TWOS, queries=16, keys=8),
+    replace(ALONE, queries=16, keys=8),
+    replace(ALONE, queries=16, keys=16, holds_queries=False),
+    replace(IN_TWOS, queries=16, keys=8),
 )
 
 
@@ -88,10 +89,10 @@ def check_16_bits(device: torch.device) -> None:
     """As the operation calls it: lengths below a tile, of whole tiles, of one token more, and of some hundreds."""
     for form in _FORMS:
         check((1, 200), (2, 1), 128, form, torch.bfloat16, device)
-    check((129, 5, 128, 192), (1, 1), 64, HOPPER, torch.float16, device)
+    check((129, 5, 128, 192), (1, 1), 64, ALONE, torch.float16, device)
     if device.type != "cpu":
-        for head_dim in (64, 128):
-            check((1000, 1, 3000, 255, 256, 257), (16, 2), head_dim, HOPPER, torch.bfloat16, device)
+        for head_dim, form in itertools.product((64, 128), _FORMS):
+            check((1000, 1, 3000, 255, 256, 257), (16, 2), head_dim, form, torch.bfloat16, device)
 
 
 def check_neighbours(device: torch.device) -> None:
@@ -107,9 +108,11 @@ def check_neighbours(device: torch.device) -> None:
 
 
 def check_tiles(device: torch.device) -> None:
-    """Every token in one tile; long prompts first, and late tiles of each."""
+    """Every token in one tile; long prompts first, and late tiles of each. Few programs go alone."""
     rows = PrefillRows(np.array([5, 40, 16]), np.zeros(3, np.int64), 0, device)
     assert tiles_by_prompt(rows, 16).tolist() == [[37, 8, 32], [21, 16, 16], [5, 16, 0], [45, 16, 0], [0, 5, 0]]
+    assert (choose_form(1), choose_form(264), choose_form(265)) == (ALONE, ALONE, IN_TWOS)
+    assert ALONE.queries == IN_TWOS.queries
 
 
 @contextlib.contextmanager

@@ -1,13 +1,15 @@
 """Prefill attention of fresh prompts over their own keys and values, shaped for Hopper.
 
-A program takes a tile of queries of one head. The product of the queries and the next keys is under way while the
-softmax of these keys is computed, so that the tensor cores do not wait for it; only tiles on the diagonal are masked.
-Rows with earlier tokens in the cache, windows, soft caps, sinks, other types and head sizes take `prefill`'s way.
+A program takes a tile of queries of one head; only tiles on the diagonal are masked. The tensor cores are not to wait
+for a softmax: few programs compute it while their own next product is under way, of many two share a multiprocessor.
+Other GPUs, rows with earlier tokens in the cache, windows, soft caps, sinks, other types and head sizes take
+`prefill`'s way.
 Shapes: Tp tokens, HQ/HK heads, D head size, M queries and N keys of a tile.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,37 +28,25 @@ class Form:
     """What a program is like: queries and keys of its tiles, how many of these are on their way, and its warps.
 
     holds_queries: in registers; else products read them from shared memory, which takes as long as a product with 64
-    keys does. has_blocks: the copy engine brings keys and values (TMA, from Hopper on). looks_ahead: the next scores
-    are under way while the softmax of these is computed; else another program is to fill the tensor cores.
+    keys does. looks_ahead: the next scores are under way while the softmax of these is computed; else another program
+    is to fill the tensor cores.
     """
 
     queries: int
     keys: int
     stages: int
     holds_queries: bool
-    has_blocks: bool
     looks_ahead: bool
     warps: int
 
 
-HOPPER = Form(128, 64, 3, holds_queries=True, has_blocks=True, looks_ahead=True, warps=8)
+ALONE = Form(128, 64, 3, holds_queries=True, looks_ahead=True, warps=8)
 # Half the registers and shared memory: two programs a multiprocessor.
-HOPPER_IN_TWOS = Form(128, 64, 2, holds_queries=False, has_blocks=True, looks_ahead=False, warps=4)
-# Elsewhere shared memory holds less.
-OTHER = Form(128, 64, 2, holds_queries=True, has_blocks=False, looks_ahead=True, warps=8)
+IN_TWOS = Form(128, 64, 2, holds_queries=False, looks_ahead=False, warps=4)
+# The most programs that are faster alone: two for each of an H200's 132 multiprocessors.
+_FEW_PROGRAMS = 264
 HEAD_DIMS = (64, 128)
-
-
-@triton.jit
-def _rows_from(
-    x, stride, blocks, begin, base, last, head, d, N: tl.constexpr, D: tl.constexpr, HAS_BLOCKS: tl.constexpr,
-):  # fmt: skip
-    """[N, D] from position `base` of a prompt. What is past its `last` position is some token's."""
-    if HAS_BLOCKS:
-        return blocks.load([begin + base, head * D])
-    inside = tl.minimum(tl.arange(0, N), last - base)
-    start = x + (begin + base).to(tl.int64) * stride + head * D
-    return tl.load(start + inside[:, None] * stride + d[None, :])
+_HOPPER = 90
 
 
 @triton.jit
@@ -77,9 +67,9 @@ def _softmax(scores, scale, acc, total, largest):
 
 @triton.jit
 def _fresh_prefill(
-    q, q_stride, k, k_stride, k_blocks, v, v_stride, v_blocks, tiles, out, scale,
+    q, q_stride, k_blocks, v, v_stride, v_blocks, tiles, out, scale,
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr, STAGES: tl.constexpr,
-    HOLDS_QUERIES: tl.constexpr, HAS_BLOCKS: tl.constexpr, LOOKS_AHEAD: tl.constexpr, PRECISION: tl.constexpr,
+    HOLDS_QUERIES: tl.constexpr, LOOKS_AHEAD: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     tile = tiles + tl.program_id(1) * 3
     first, count, start = tl.load(tile), tl.load(tile + 1), tl.load(tile + 2)
@@ -95,18 +85,19 @@ def _fresh_prefill(
     total = tl.zeros((M,), tl.float32)
     largest = tl.full((M,), float("-inf"), tl.float32)
     if LOOKS_AHEAD:
-        keys = _rows_from(k, k_stride, k_blocks, begin, 0, last, head, d, N, D, HAS_BLOCKS)
+        keys = k_blocks.load([begin, head * D])
     if HOLDS_QUERIES:
         # The compiler leaves in registers what is computed, and puts into shared memory what is only loaded.
         query = tl.where(is_query, query, 0.0)
     if LOOKS_AHEAD:
         scores = _hidden(product(query, tl.trans(keys), PRECISION), 0, start, M, N)
-    # Whole tiles of keys. What the first query does not see all of is masked, on its own way behind a branch.
+    # Whole tiles of keys. What the first query does not see all of is masked, on its own way behind a branch, and with
+    # it the tokens of others that loads past the prompt find.
     whole = (last + 1) // N * N
     for base in tl.range(0, whole, N, num_stages=STAGES):
         ahead = base + N if LOOKS_AHEAD else base
-        keys = _rows_from(k, k_stride, k_blocks, begin, ahead, last, head, d, N, D, HAS_BLOCKS)
-        values = _rows_from(v, v_stride, v_blocks, begin, base, last, head, d, N, D, HAS_BLOCKS)
+        keys = k_blocks.load([begin + ahead, head * D])
+        values = v_blocks.load([begin + base, head * D])
         found = product(query, tl.trans(keys), PRECISION)
         if not LOOKS_AHEAD:
             scores = found
@@ -120,7 +111,7 @@ def _fresh_prefill(
                 scores = _hidden(scores, ahead, start, M, N)
     if whole <= last:
         if not LOOKS_AHEAD:
-            keys = _rows_from(k, k_stride, k_blocks, begin, whole, last, head, d, N, D, HAS_BLOCKS)
+            keys = k_blocks.load([begin + whole, head * D])
             scores = _hidden(product(query, tl.trans(keys), PRECISION), whole, start, M, N)
         # A weight of zero does not hide another prompt's NaN: values behind the prompt are zeros.
         rest = tl.arange(0, N)
@@ -148,26 +139,41 @@ def attention_prefill(
     rows = plan.prefill
     is_plain = window is None and soft_cap == 0.0 and sinks is None
     is_known = q.dtype in (torch.bfloat16, torch.float16) and q.shape[2] in HEAD_DIMS
-    if isinstance(rows, PrefillRows) and rows.is_fresh and is_plain and is_known:
-        return attend(q, k, v, plan, rows, scale, HOPPER if _has_copy_engine() else OTHER)
+    if isinstance(rows, PrefillRows) and rows.is_fresh and is_plain and is_known and _is_hopper():
+        return attend(q, k, v, plan, rows, scale)
     return prefill.attention_prefill(q, k, v, kv_cache, kv_scales, plan, scale, window, soft_cap, sinks)
 
 
 def attend(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan, rows: PrefillRows, scale: float, form: Form
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    plan: Plan,
+    rows: PrefillRows,
+    scale: float,
+    form: Form | None = None,
 ) -> torch.Tensor:
-    """As `attention_prefill`, of whole prompts and nothing else; a token's heads lie together, tokens wherever."""
+    """As `attention_prefill`, of whole prompts and nothing else; a token's heads lie together, tokens wherever.
+
+    form: by the number of programs where there is none.
+    """
     num_tokens, num_heads, head_dim = q.shape
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
-    tiles = plan.keep(("fresh tiles", form.queries), lambda: upload(tiles_by_prompt(rows, form.queries), q.device))
-    k_blocks, v_blocks = (_blocks(x, form.keys) if form.has_blocks else None for x in (k, v))
+    size = ALONE.queries if form is None else form.queries
+    tiles = plan.keep(("fresh tiles", size), lambda: upload(tiles_by_prompt(rows, size), q.device))
+    form = choose_form(num_heads * len(tiles)) if form is None else form
     _fresh_prefill[(num_heads, len(tiles))](
-        q, q.stride(0), k, k.stride(0), k_blocks, v, v.stride(0), v_blocks, tiles, out, scale * LOG2_E,
+        q, q.stride(0), _blocks(k, form.keys), v, v.stride(0), _blocks(v, form.keys), tiles, out, scale * LOG2_E,
         HQ=num_heads, HK=k.shape[1], D=head_dim, M=form.queries, N=form.keys, STAGES=form.stages,
-        HOLDS_QUERIES=form.holds_queries, HAS_BLOCKS=form.has_blocks, LOOKS_AHEAD=form.looks_ahead,
-        PRECISION=precision(q.dtype), num_warps=form.warps,
+        HOLDS_QUERIES=form.holds_queries, LOOKS_AHEAD=form.looks_ahead, PRECISION=precision(q.dtype),
+        num_warps=form.warps,
     )  # fmt: skip
     return out
+
+
+def choose_form(num_programs: int) -> Form:
+    """The faster form for so many tiles of queries, which have the same size in both."""
+    return ALONE if num_programs <= _FEW_PROGRAMS else IN_TWOS
 
 
 def tiles_by_prompt(rows: PrefillRows, size: int) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
@@ -191,8 +197,9 @@ def _blocks(x: torch.Tensor, size: int) -> TensorDescriptor:
     return TensorDescriptor(x, [num_tokens, num_heads * head_dim], [x.stride(0), 1], [size, head_dim])
 
 
-def _has_copy_engine() -> bool:
+@functools.cache
+def _is_hopper() -> bool:
     if triton.knobs.runtime.interpret:
         return True
     target = triton.runtime.driver.active.get_current_target()
-    return bool(target.backend == "cuda" and target.arch >= 90)
+    return bool(target.backend == "cuda" and target.arch == _HOPPER)
