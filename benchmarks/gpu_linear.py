@@ -19,6 +19,7 @@ from atom.model_ops.kernels.triton.linear import choose_tile
 from atom.model_ops.kernels.triton.linear_few import (
     MAX_TOKENS_BY_THREADS,
     Tile,
+    by_rows,
     by_tensor_cores,
     by_threads,
     few_linear,
@@ -35,10 +36,15 @@ _MANY_BYTES = 256 << 20
 _MAX_STEPS = 8
 _TILES = (
     by_threads(8, 1024, 4), by_threads(4, 1024, 2), by_threads(4, 2048, 4), by_threads(2, 4096, 4),
-    by_threads(4, 4096, 8), by_threads(8, 2048, 8), by_threads(16, 512, 4),
-    by_tensor_cores(8, 8, 6), by_tensor_cores(16, 4, 6), by_tensor_cores(16, 8, 4), by_tensor_cores(32, 4, 4),
-    by_tensor_cores(32, 4, 6), by_tensor_cores(32, 8, 4), by_tensor_cores(64, 4, 3), by_tensor_cores(64, 8, 3),
+    by_threads(4, 4096, 8), by_threads(8, 2048, 8),
+    by_tensor_cores(8, 8, 6), by_tensor_cores(16, 8, 4), by_tensor_cores(32, 4, 4), by_tensor_cores(32, 8, 4),
+    by_tensor_cores(64, 4, 3),
+    by_rows(16, 256, 1, 4), by_rows(16, 256, 2, 6), by_rows(16, 512, 4, 4), by_rows(32, 128, 2, 8),
+    by_rows(32, 256, 2, 4), by_rows(32, 256, 4, 4), by_rows(32, 512, 4, 3), by_rows(64, 64, 4, 12),
+    by_rows(64, 128, 4, 6), by_rows(64, 256, 4, 4), by_rows(128, 64, 8, 8),
 )  # fmt: skip
+# Those of them that are tried behind a norm, too.
+_TILES_EARLY = (by_rows(16, 256, 1, 4), by_rows(32, 256, 2, 4), by_rows(64, 128, 4, 6))
 
 # Name, outputs and inputs of a weight.
 Weights = tuple[tuple[str, int, int], ...]
@@ -87,17 +93,24 @@ def linear_tiles(device: torch.device, weights: Weights) -> list[dict[str, Any]]
 
 
 def linear_early(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
-    """A norm and our product behind it, one after the other, and the product's weight read while the norm runs."""
+    """A norm that starts early and the product behind it: the library's, ours after the norm, ours early."""
     found = []
     for name, copies in _copies(device, weights):
+        width = copies[0].shape[1]
         for tokens in _EARLY_TOKENS:
-            tile = choose_tile(tokens, *copies[0].shape)
-            if tile is None:
-                continue
-            normed = _normed(_ours(tile), copies[0].shape[1], device)
-            for kind, is_on in (("one after the other", "0"), ("early", "1")):
-                with _environment("ATOM_EARLY_START", is_on):
-                    found.append(_row(f"{name}, {tokens} tokens, norm and product, {kind}", normed, tokens, copies))
+            name_with_tokens = f"{name}, {tokens} tokens, norm and"
+            chosen = choose_tile(tokens, *copies[0].shape)
+            tiles = dict.fromkeys(
+                tile for tile in (chosen, *_TILES_EARLY) if tile and _is_candidate(tile, tokens, width)
+            )
+            with _environment("ATOM_EARLY_START", "1"):
+                by_library = _normed(F.linear, width, device)
+                found.append(_row(f"{name_with_tokens} the library", by_library, tokens, copies))
+            for tile in tiles:
+                normed = _normed(_ours(tile), width, device)
+                for kind, is_on in (("one after the other", "0"), ("early", "1")):
+                    with _environment("ATOM_EARLY_START", is_on):
+                        found.append(_row(f"{name_with_tokens} {_described(tile)}, {kind}", normed, tokens, copies))
     return found
 
 
@@ -120,10 +133,12 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 def _is_candidate(tile: Tile, tokens: int, width: int) -> bool:
-    """Whether the tile does so many tokens, and no step is mostly beyond the inputs."""
+    """Whether the tile may be good for so many tokens, and no step is mostly beyond the inputs."""
     if tile.inputs >= 2 * width:
         return False
-    return bool(tile.stages) or (tokens <= MAX_TOKENS_BY_THREADS and width <= _MAX_STEPS * tile.inputs)
+    if tile.stages:
+        return tokens > 1
+    return tokens <= MAX_TOKENS_BY_THREADS and width <= _MAX_STEPS * tile.inputs
 
 
 def _copies(device: torch.device, weights: Weights) -> Iterator[tuple[str, list[torch.Tensor]]]:
@@ -137,8 +152,10 @@ def _copies(device: torch.device, weights: Weights) -> Iterator[tuple[str, list[
 
 
 def _described(tile: Tile) -> str:
-    by = f"tensor cores, {tile.stages} stages" if tile.stages else "threads"
-    return f"{tile.outputs} x {tile.inputs} by {by}, {tile.num_warps} warps"
+    size = f"{tile.outputs} x {tile.inputs}"
+    if not tile.stages:
+        return f"{size} by threads, {tile.num_warps} warps"
+    return f"{size} by {'tensor cores' if tile.shares_inputs else 'rows'}, {tile.stages} stages, {tile.num_warps} warps"
 
 
 def _ours(tile: Tile) -> Product:

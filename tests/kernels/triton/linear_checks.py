@@ -13,14 +13,17 @@ from atom.model_ops.context import BuildContext
 from atom.model_ops.embedding import LMHead
 from atom.model_ops.kernels.select import select_kernels
 from atom.model_ops.kernels.triton import linear, linear_few
-from atom.model_ops.kernels.triton.linear_few import Tile, by_tensor_cores, by_threads
+from atom.model_ops.kernels.triton.linear_few import Tile, by_rows, by_tensor_cores, by_threads
 from atom.models.decoder import GatedMLP
 
 # Rounding to bfloat16 alone is up to 3.9e-3 of a value.
 _LIMIT = 4.5e-3
 # Sizes that a tile divides, that it does not, and that are smaller; several steps of inputs and one.
 _SIZES = ((16, 512), (9, 500), (3, 77), (5, 700))
-_TILES = (by_threads(8, 512, 4), by_threads(4, 256, 2), by_tensor_cores(16, 2, 3), by_tensor_cores(8, 8, 4))
+_TILES = (
+    by_threads(8, 512, 4), by_threads(4, 256, 2), by_tensor_cores(16, 2, 3), by_tensor_cores(8, 8, 4),
+    by_rows(16, 256, 1, 4), by_rows(32, 256, 2, 4), by_rows(64, 128, 4, 6),
+)  # fmt: skip
 
 
 def random(device: torch.device, *shape: int) -> torch.Tensor:
@@ -41,7 +44,7 @@ def check_tile(tile: Tile, device: torch.device) -> None:
     most = linear_few.MAX_TOKENS if tile.stages else linear_few.MAX_TOKENS_BY_THREADS
     for (outputs, width), has_bias in zip(_SIZES, itertools.cycle((True, False))):
         weight, bias = random(device, outputs, width), random(device, outputs) if has_bias else None
-        for count in (1, 2, 3, most) if tile.stages else range(1, most + 1):
+        for count in (1, 3, 8, 9, most) if tile.stages else range(1, most + 1):
             # Rows of a wider tensor, full of values that no product may see.
             wide = torch.full((count, width + 16), float("nan"), device=device).bfloat16()
             x = wide[:, :width]

@@ -1,9 +1,10 @@
 """Products of few tokens with a weight that is read once: a decode step's time is the reading.
 
 By threads: a thread multiplies the 16 bytes that it loads of a row of the weight, up to four tokens. By tensor cores:
-up to sixteen tokens, the weight streamed through shared memory. No product is split over programs; the warps of one
-share the inputs out instead. So nothing is joined afterwards, sums have one order, and a token's bits do not depend on
-the tokens beside it. Shapes: T tokens, N outputs, K inputs.
+up to sixteen tokens, the weight streamed through shared memory; the warps of a program share the inputs out, so that
+programs of few outputs are possible, or the outputs, so that nothing has to be added up at the end. No product is split
+over programs. So nothing is joined afterwards, sums have one order, and a token's bits do not depend on the tokens
+beside it. Shapes: T tokens, N outputs, K inputs.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ MAX_TOKENS_BY_THREADS = 4
 _WARP_INPUTS = 64
 # Values of 128 bytes, and how many such lines of the weight a program that starts early asks for: 32 KB.
 _LINE, _EARLY_LINES = tl.constexpr(64), tl.constexpr(256)
+# Columns of the narrowest product by tensor cores, on NVIDIA's GPUs; AMD's are of MAX_TOKENS.
+_FEW_COLUMNS = 8
 # What gfx942 has shared memory for, 64 KB a program.
 _STAGES_ON_AMD = 2
 
@@ -39,13 +42,14 @@ class Tile:
     """What a program does: `outputs` rows of the weight, `inputs` of them at a time, with so many warps.
 
     stages: 0 is by threads, whose loads are in flight in registers; else by tensor cores, with so many steps of inputs
-    in shared memory, where inputs are 64 a warp.
+    in shared memory. shares_inputs: each warp has 64 inputs of a step of its own, not outputs of its own.
     """
 
     outputs: int
     inputs: int
     num_warps: int
     stages: int = 0
+    shares_inputs: bool = False
 
 
 def by_threads(outputs: int, inputs: int, num_warps: int) -> Tile:
@@ -54,8 +58,13 @@ def by_threads(outputs: int, inputs: int, num_warps: int) -> Tile:
 
 
 def by_tensor_cores(outputs: int, num_warps: int, stages: int) -> Tile:
-    """A tile for MAX_TOKENS tokens at most."""
-    return Tile(outputs, num_warps * _WARP_INPUTS, num_warps, stages)
+    """A tile for MAX_TOKENS tokens at most, whose warps share the inputs out."""
+    return Tile(outputs, num_warps * _WARP_INPUTS, num_warps, stages, shares_inputs=True)
+
+
+def by_rows(outputs: int, inputs: int, num_warps: int, stages: int) -> Tile:
+    """A tile for MAX_TOKENS tokens at most, by tensor cores, whose warps share the outputs out, 16 and more each."""
+    return Tile(outputs, inputs, num_warps, stages)
 
 
 @triton.jit
@@ -154,6 +163,38 @@ def _linear_by_tensor_cores(
     tl.store(at, total.to(out.dtype.element_ty), mask=(tokens < T)[:, None] & (outputs < N)[None, :])
 
 
+@triton.jit(do_not_specialize=["T"])
+def _linear_by_rows(
+    x, x_stride, w, bias, out, T, N, K,
+    TP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, HAS_BIAS: tl.constexpr,
+    EVEN: tl.constexpr, PRECISION: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
+    """BN outputs of TP tokens; tokens that are none are the last again. EVEN: BK divides K."""
+    let_next_start(EARLY)
+    outputs = tl.program_id(0) * BN + tl.arange(0, BN)
+    tokens = tl.arange(0, TP)
+    k = tl.arange(0, BK)
+    rows_at = w + tl.minimum(outputs, N - 1).to(tl.int64)[:, None] * K
+    w_at = rows_at + k[None, :]
+    x_at = x + tl.minimum(tokens, T - 1)[None, :] * x_stride + k[:, None]
+    sums = tl.zeros((BN, TP), tl.float32)
+    fetch_early(rows_at + tl.minimum(tl.arange(0, _EARLY_LINES // BN) * _LINE, K - 1)[None, :], EARLY)
+    wait_for_previous(EARLY)
+    for base in tl.range(0, K, BK, num_stages=STAGES):
+        if EVEN:
+            rows = tl.load(w_at + base)
+            inputs = tl.load(x_at + base)
+        else:
+            inside = k < K - base
+            rows = tl.load(w_at + base, mask=inside[None, :], other=0.0)
+            inputs = tl.load(x_at + base, mask=inside[:, None], other=0.0)
+        sums += product(rows, inputs, PRECISION)
+    if HAS_BIAS:
+        sums += tl.load(bias + outputs, mask=outputs < N, other=0.0).to(tl.float32)[:, None]
+    at = out + tokens[None, :] * N + outputs[:, None]
+    tl.store(at, sums.to(out.dtype.element_ty), mask=(tokens < T)[None, :] & (outputs < N)[:, None])
+
+
 @functools.cache
 def _is_amd() -> bool:
     if triton.knobs.runtime.interpret:
@@ -169,17 +210,23 @@ def few_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
     grid = (triton.cdiv(num_outputs, tile.outputs),)
     given = (x, x.stride(0), weight, bias, out, num_tokens, num_outputs, width)
     is_even = width % tile.inputs == 0
-    if tile.stages:
-        stages = min(tile.stages, _STAGES_ON_AMD) if _is_amd() else tile.stages
-        _linear_by_tensor_cores[grid](
-            *given, TP=MAX_TOKENS, BN=tile.outputs, BK=_WARP_INPUTS, WARPS=tile.num_warps, STAGES=stages,
-            HAS_BIAS=bias is not None, EVEN=is_even, PRECISION=precision(x.dtype), EARLY=starts_early(),
-            num_warps=tile.num_warps, **early_launch(),
-        )  # fmt: skip
-    else:
+    common = {"HAS_BIAS": bias is not None, "EVEN": is_even, "EARLY": starts_early(), "num_warps": tile.num_warps}
+    common |= early_launch()
+    if not tile.stages:
         _linear_by_threads[grid](
             *given, TP=triton.next_power_of_2(num_tokens), BN=tile.outputs, BK=tile.inputs,
-            STEPS=triton.cdiv(width, tile.inputs), HAS_BIAS=bias is not None, EVEN=is_even, EARLY=starts_early(),
-            num_warps=tile.num_warps, **early_launch(),
+            STEPS=triton.cdiv(width, tile.inputs), **common,
+        )  # fmt: skip
+        return out
+    stages = min(tile.stages, _STAGES_ON_AMD) if _is_amd() else tile.stages
+    if tile.shares_inputs:
+        _linear_by_tensor_cores[grid](
+            *given, TP=MAX_TOKENS, BN=tile.outputs, BK=_WARP_INPUTS, WARPS=tile.num_warps, STAGES=stages,
+            PRECISION=precision(x.dtype), **common,
+        )  # fmt: skip
+    else:
+        columns = MAX_TOKENS if num_tokens > _FEW_COLUMNS or _is_amd() else _FEW_COLUMNS
+        _linear_by_rows[grid](
+            *given, TP=columns, BN=tile.outputs, BK=tile.inputs, STAGES=stages, PRECISION=precision(x.dtype), **common,
         )  # fmt: skip
     return out
