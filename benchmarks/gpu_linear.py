@@ -36,7 +36,7 @@ _MANY_BYTES = 256 << 20
 _MAX_STEPS = 8
 _TILES = (
     by_threads(8, 1024, 4), by_threads(4, 1024, 2), by_threads(4, 2048, 4), by_threads(2, 4096, 4),
-    by_threads(4, 4096, 8), by_threads(8, 2048, 8),
+    by_threads(4, 4096, 8), by_threads(8, 2048, 8), by_threads(16, 512, 4),
     by_tensor_cores(8, 8, 6), by_tensor_cores(16, 8, 4), by_tensor_cores(32, 4, 4), by_tensor_cores(32, 8, 4),
     by_tensor_cores(64, 4, 3),
     by_rows(16, 256, 1, 4), by_rows(16, 256, 2, 6), by_rows(16, 512, 4, 4), by_rows(32, 128, 2, 8),
