@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from atom.hf_config import HFConfig
 from atom.model_engine.batch import ScheduledBatch
 from atom.model_engine.capture_traces import CaptureTraces
 from atom.model_engine.device_copies import overwrite, upload
@@ -30,8 +31,20 @@ _DECODES = (8, 32, 128)
 # A graph of one token would be named as a decode graph is, and prompts of one token are rare.
 _MIN_TOKENS = 2
 
+# Sizes by default, up to the work that takes a GPU as long as launching its kernels takes the host: 0.4 ms a layer, in
+# which an H200 does so many operations.
+_SIZES = (16, 32, 64, 128, 256, 384, 512, 768, 1024, 1536, 2048)
+_OPERATIONS_WHILE_LAUNCHING = 0.4e-3 * 600e12
+
 # The model's part of a step: logits [G, V] and the greedy tokens [G] after the tokens [G] of it.
 ForwardFunction = Callable[[StepInputs, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+
+
+def default_sizes(model: HFConfig) -> list[int]:
+    """Prompt tokens that are worth a graph: fewer of a large model, whose layers keep the device busy for longer."""
+    heads = 2 * model.hidden_size * model.head_dim * (model.num_heads + model.num_kv_heads)
+    a_token = 2 * (heads + 3 * model.hidden_size * model.intermediate_size)
+    return [size for size in _SIZES if size * a_token <= _OPERATIONS_WHILE_LAUNCHING]
 
 
 def step_shapes(asked: Sequence[int], max_num_seqs: int, max_num_batched_tokens: int) -> list[StepShape]:

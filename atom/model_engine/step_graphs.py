@@ -1,4 +1,4 @@
-"""The captured graphs of a runner: of decodes, and of short steps with prefill rows where they are asked for.
+"""The captured graphs of a runner: of decodes, and of short steps with prefill rows.
 
 Owns which of them there are. Knows neither what is in a graph nor how a step runs.
 """
@@ -17,7 +17,7 @@ from atom.model_engine.capture_traces import CaptureTraces
 from atom.model_engine.decode_graphs import DecodeGraphs, capture_sizes, why_no_graphs
 from atom.model_engine.input_batch import InputBatch, SampledRows
 from atom.model_engine.memory_profile import explain_out_of_memory
-from atom.model_engine.prefill_graphs import PrefillGraphs, step_shapes
+from atom.model_engine.prefill_graphs import PrefillGraphs, default_sizes, step_shapes
 from atom.model_engine.trace_files import worker_folder
 from atom.model_ops.kernels.select import Kernels
 
@@ -66,8 +66,9 @@ def capture_graphs(
     remedy = "give a smaller --gpu-memory-utilization, fewer {}, or --enforce-eager"
     with explain_out_of_memory("capturing decode graphs", remedy.format("--cudagraph-capture-sizes")):
         decodes = DecodeGraphs(sizes, forward, inputs, pool, traces)
-    asked = config.compilation.cudagraph_prefill_sizes or ()
-    shapes = step_shapes(asked, config.max_num_seqs, config.max_num_batched_tokens)
+    asked = config.compilation.cudagraph_prefill_sizes
+    wanted = default_sizes(config.hf) if asked is None else asked
+    shapes = step_shapes(wanted, config.max_num_seqs, config.max_num_batched_tokens)
     reason = why_no_prefill_graphs(kernels)
     if not shapes or reason is not None:
         if asked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from atom.model_engine.batch import ScheduledBatch, SlotAdmission
 from atom.model_engine.grammars import Grammars
 from atom.model_engine.model_runner import ModelRunner
 from atom.model_engine.padded_steps import StepShape
-from atom.model_engine.prefill_graphs import PrefillGraphs, step_shapes
+from atom.model_engine.prefill_graphs import PrefillGraphs, default_sizes, step_shapes
 from atom.model_engine.token_masks import TokenMasks
 from atom.sampling_params import AnswerGrammar, SamplingParams
 from tests.fakes.byte_tokenizer import byte_tokenizer
@@ -247,8 +248,28 @@ def test_every_capture_is_told_and_traced(
     assert [line.split(",")[0] for line in lines] == ["captured 1 decode graphs", "captured 4 prefill graphs"]
 
 
-def test_there_are_none_unless_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(runner_with_graphs(folder, monkeypatch, **SETTINGS).graphs) == 1
+def test_there_are_graphs_unless_they_are_not_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("atom.model_engine.step_graphs.default_sizes", lambda model: [4])
+    assert len(runner_with_graphs(folder, monkeypatch, **SETTINGS).graphs) == 2
+    assert len(runner_with_graphs(folder, monkeypatch, cudagraph_prefill_sizes=(), **SETTINGS).graphs) == 1
+
+
+@pytest.mark.parametrize(
+    ("hidden", "intermediate", "heads", "largest"),
+    [
+        (1024, 3072, 16, 2048),
+        (2560, 9728, 32, 1024),
+        (4096, 12288, 32, 512),
+        (8192, 28672, 64, 128),
+        (1 << 15, 1 << 15, 256, 16),
+    ],
+)
+def test_large_models_have_small_graphs(hidden: int, intermediate: int, heads: int, largest: int) -> None:
+    """Shapes of 0.6, 4, 8 and 70 billion parameters, and one larger than any."""
+    model = SimpleNamespace(
+        hidden_size=hidden, intermediate_size=intermediate, num_heads=heads, num_kv_heads=8, head_dim=128
+    )
+    assert max(default_sizes(model), default=0) == largest
 
 
 @pytest.mark.parametrize(
