@@ -41,6 +41,7 @@ from atom.model_ops.kernels.triton import (
     sampling,
     verification,
 )
+from atom.model_ops.kernels.triton.linear_few import by_rows, by_tensor_cores, by_threads, few_linear
 from tests.kernels.dense import make_step
 
 # Architecture, and the shared memory of a block in bytes.
@@ -160,11 +161,15 @@ def project(float8: torch.dtype) -> None:
 
 
 def few_tokens() -> None:
-    """Products of Qwen3's weights with a decode step's tokens, a kernel each."""
-    for tokens, outputs, width in ((1, 1024, 3072), (4, 1024, 2048), (8, 6144, 4096), (16, 8192, 4096)):
+    """Products of Qwen3's weights with a decode step's tokens, a kernel each, of every kind of tile."""
+    for tokens, outputs, width, tile in (
+        (1, 1024, 3072, by_threads(4, 4096, 8)), (4, 1024, 2048, by_threads(4, 2048, 4)),
+        (8, 6144, 4096, by_tensor_cores(32, 4, 4)), (16, 8192, 4096, by_tensor_cores(64, 4, 3)),
+        (8, 6144, 4096, by_rows(32, 256, 2, 4)), (16, 8192, 4096, by_rows(64, 128, 4, 6)),
+    ):  # fmt: skip
         weight = torch.zeros(outputs, width, dtype=torch.bfloat16)
         x = weight[:1].expand(tokens, -1)
-        linear.linear(x, linear.linear_pack(weight, weight[:, 0].contiguous() if tokens == 8 else None))
+        few_linear(x, weight, weight[:, 0].contiguous() if tokens == 8 else None, tile)
 
 
 def early() -> None:

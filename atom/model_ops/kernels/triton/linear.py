@@ -28,6 +28,10 @@ _MULTIPLE = 16
 _STEP, _MAX_STEPS = 4096, 8
 # Programs that keep the 132 multiprocessors of an H200 reading.
 _WANTED_PROGRAMS = 128
+# By threads products of so many tokens are faster than the library's whatever the weight.
+_TOKENS_BY_THREADS = 2
+# Outputs that the library splits the inputs for; values of a weight, and inputs, beside which our start is short.
+_FEW_OUTPUTS, _MANY_VALUES, _MANY_INPUTS = 2048, 48 << 20, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,16 @@ def linear(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
 
 @functools.cache
 def choose_tile(num_tokens: int, num_outputs: int, width: int) -> Tile | None:
-    """The tile for a product of 1 to MAX_TOKENS tokens; None where it is the library's."""
+    """The tile for a product of 1 to MAX_TOKENS tokens; None where the library is faster, or was never compared."""
     if width % _MULTIPLE or width > _STEP * _MAX_STEPS:
         return None
-    # Sums of four tokens over several steps would take the registers that loads in flight need.
-    if num_tokens <= 2 or (num_tokens <= MAX_TOKENS_BY_THREADS and width <= _STEP):
+    if num_tokens <= _TOKENS_BY_THREADS:
         return _by_threads(width)
-    return _by_tensor_cores(num_tokens, num_outputs)
+    if num_outputs <= _FEW_OUTPUTS and num_tokens <= MAX_TOKENS_BY_THREADS and width <= _STEP:
+        return _by_threads(width)
+    if num_outputs <= _FEW_OUTPUTS or (num_outputs * width >= _MANY_VALUES and width >= _MANY_INPUTS):
+        return _by_tensor_cores(num_tokens, num_outputs)
+    return None
 
 
 def _by_threads(width: int) -> Tile:

@@ -196,7 +196,8 @@ def _linear_by_rows(
 
 
 @functools.cache
-def _is_amd() -> bool:
+def is_amd() -> bool:
+    """Whether this process compiles for AMD's GPUs."""
     if triton.knobs.runtime.interpret:
         return False
     is_amd: bool = triton.runtime.driver.active.get_current_target().backend == "hip"
@@ -218,14 +219,14 @@ def few_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
             STEPS=triton.cdiv(width, tile.inputs), **common,
         )  # fmt: skip
         return out
-    stages = min(tile.stages, _STAGES_ON_AMD) if _is_amd() else tile.stages
+    stages = min(tile.stages, _STAGES_ON_AMD) if is_amd() else tile.stages
     if tile.shares_inputs:
         _linear_by_tensor_cores[grid](
             *given, TP=MAX_TOKENS, BN=tile.outputs, BK=_WARP_INPUTS, WARPS=tile.num_warps, STAGES=stages,
             PRECISION=precision(x.dtype), **common,
         )  # fmt: skip
     else:
-        columns = MAX_TOKENS if num_tokens > _FEW_COLUMNS or _is_amd() else _FEW_COLUMNS
+        columns = MAX_TOKENS if num_tokens > _FEW_COLUMNS or is_amd() else _FEW_COLUMNS
         _linear_by_rows[grid](
             *given, TP=columns, BN=tile.outputs, BK=tile.inputs, STAGES=stages, PRECISION=precision(x.dtype), **common,
         )  # fmt: skip
