@@ -1,9 +1,22 @@
 """Kernels that start while the one before them still runs: programmatic dependent launch, on Hopper and later GPUs.
 
-The way of a kernel to the device then passes while the one before computes, and a product's weight, which depends on no
-other kernel, is read meanwhile. `ATOM_EARLY_START` turns it on. A kernel that lets the next one start changes nothing
-unless that is launched early. Every program of a kernel that is launched early waits for the kernel before it to end,
-before it reads or writes anything that another kernel touches; hence what ran before that has ended, too.
+The way of a kernel to the device then passes while the one before computes, and a product's weight, which depends on
+no other kernel, is read meanwhile. `ATOM_EARLY_START=0` turns it off. A kernel that lets the next one start changes
+nothing unless that is launched early.
+
+Why nothing is read too early or overwritten too soon: every program of a kernel that is launched early waits for the
+kernel before it to end, and for its writes, before it reads or writes anything that another kernel touches. Weights
+alone are read before, which nothing writes while steps run. Hence a kernel's end means the end of all that were
+launched before it: of the one before it, because it waited for that, and so on back to one that was launched as
+usual, before which the device had finished everything. Whoever waits for the direct predecessor therefore waits for
+all, and may also write into memory that the allocator took from any of them, in graphs as well: a graph keeps the
+order of the stream, and its replay begins when what came before it has ended. The library's kernels fit in, whichever
+way they are launched: one launched as usual starts when the kernel before it has ended, and one that the library
+itself launches early must wait for what it reads. No kernel waits for one that can not run: the next starts only when
+all programs of this one are on the device.
+
+Small kernels let the next start after their own wait: a product that starts while the product before the last still
+runs would have its weight in the second-level cache so early that the other's replaces it there.
 """
 
 from __future__ import annotations
@@ -58,6 +71,6 @@ def fetch_early(at, EARLY: tl.constexpr):
 
 @triton.jit
 def take_turn(EARLY: tl.constexpr):
-    """Both, first thing in a kernel that has nothing to do before."""
-    let_next_start(EARLY)
+    """Both, first thing in a kernel that has nothing to do before; the next kernel starts while this one computes."""
     wait_for_previous(EARLY)
+    let_next_start(EARLY)
