@@ -17,7 +17,6 @@ from atom.setting_values import check_value, parse_text, refusal
 if TYPE_CHECKING:
     ATOM_API_KEY: str | None
     ATOM_KERNELS: str | None
-    ATOM_DECODE_SPLITS: str | None
     ATOM_EARLY_START: bool
     ATOM_CPU_THREADS: int
     ATOM_TORCH_PROFILER_DIR: Path | None

@@ -18,7 +18,7 @@ from atom.model_engine.messages import EngineRequest
 from atom.model_engine.padded_steps import StepShape
 from atom.model_engine.prefill_graphs import PrefillGraphs
 from atom.sampling_params import SamplingParams
-from tests.model_engine.test_gpu_engine import answers, prompts, run
+from tests.model_engine.test_gpu_engine import answers, cut_into, prompts, run
 from tests.model_engine.test_profiler import events_of
 from tests.models.drive import Driver, make_runner
 
@@ -36,12 +36,14 @@ def _free_memory() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("splits", "cache", "dtype"),
-    [("equal", "bf16", "bfloat16"), ("equal", "fp8", "bfloat16"), ("balanced", "bf16", "float32")],
+    ("parts", "cache", "dtype"),
+    [(None, "bf16", "bfloat16"), (None, "fp8", "bfloat16"), (1, "bf16", "float32")],
 )
-def test_a_graph_is_its_step_bit_for_bit(splits: str, cache: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_is_its_step_bit_for_bit(
+    parts: int | None, cache: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Logits, tokens and the whole cache, of prompts alone, chunks after contexts, and both beside decodes."""
-    monkeypatch.setenv("ATOM_DECODE_SPLITS", splits)
+    cut_into(parts, monkeypatch)
     runner = make_runner(
         Config.resolve("atom-tiny").model_path, dtype=dtype, max_model_len=256, block_size=16, kv_cache_dtype=cache,
         cudagraph_prefill_sizes=SIZES, **ON_GPU,

@@ -72,7 +72,6 @@ NEGATIVE = {
 VARIABLES = {
     "ATOM_API_KEY": None,
     "ATOM_KERNELS": None,
-    "ATOM_DECODE_SPLITS": "equal",
     "ATOM_EARLY_START": False,
     "ATOM_CPU_THREADS": 0,
     "ATOM_TORCH_PROFILER_DIR": None,

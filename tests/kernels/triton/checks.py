@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import pytest
 import torch
 import triton
 
@@ -146,7 +145,6 @@ class Case:
     soft_cap: float = 0.0
     has_sinks: bool = False
     float8: torch.dtype | None = None
-    is_balanced: bool = False
 
 
 CASES = {
@@ -173,15 +171,11 @@ CASES = {
     "bf16, cap, sinks": Case(
         (130, 0), (1, 70), 1, heads=(2, 1), head_dim=128, soft_cap=2.0, has_sinks=True, dtype=torch.bfloat16
     ),
-    "balanced": Case((300, 0, 15, 130, 16), (1,) * 5, 5, heads=(8, 2), parts=3, is_balanced=True),
-    "balanced, a share a tile": Case(
-        (600, 3), (1, 1), 2, heads=(16, 1), head_dim=80, block_size=1, parts=None, is_balanced=True
-    ),
-    "balanced, all": Case(
-        (170, 2), (3, 3), 2, window=100, soft_cap=0.7, has_sinks=True, float8=_FLOAT8, is_balanced=True
-    ),
-    "balanced, bf16, mixed": Case(
-        (300, 10, 0), (1, 1, 9), 2, heads=(4, 4), head_dim=128, parts=2, dtype=torch.bfloat16, is_balanced=True
+    "one long": Case((300, 0, 15, 130, 16), (1,) * 5, 5, heads=(8, 2), parts=2),
+    "one long in a large batch": Case((700, 3, 15, 40), (1,) * 4, 4, heads=(16, 1), head_dim=80, block_size=1, parts=1),
+    "large batch, all": Case((170, 2), (3, 3), 2, window=100, soft_cap=0.7, has_sinks=True, parts=1, float8=_FLOAT8),
+    "large batch, bf16, mixed": Case(
+        (300, 10, 0), (1, 1, 9), 2, heads=(4, 4), head_dim=128, parts=1, dtype=torch.bfloat16
     ),
     "fp8": Case((90, 12, 0), (1, 9, 40), 1, heads=(4, 2), float8=_FLOAT8),
     "fp8, fresh": Case((0, 0), (33, 5), 0, head_dim=80, block_size=1, float8=_FLOAT8),
@@ -221,7 +215,6 @@ def check_attention(
             cache[block, :, :, offset] = in_cache(kept, scales, case).to(device)
     step = on(make_step(list(case.contexts), list(case.queries), tables, case.block_size, case.num_decodes), device)
     made = plan.attention_plan(step)
-    made.is_balanced = case.is_balanced
     qkv = torch.cat([x[c:].flatten(1) for x, c in zip(whole, case.contexts, strict=True)]).to(device)
     cos_sin = torch.cat((torch.ones(max(lens), 4), torch.zeros(max(lens), 4)), dim=-1).to(device, case.dtype)
     given = None if scales is None else scales.to(device)
@@ -264,34 +257,27 @@ def make_cache(shape: tuple[int, ...], case: Case, device: torch.device) -> torc
     return torch.zeros(shape, dtype=case.dtype, device=device)
 
 
-JOINED = ("cap, sinks, window, drafts", "fp8, bf16")
-
-
-def check_joined(case: Case, device: torch.device) -> None:
-    """As check_attention, the parts joined by the last program that is done with one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATOM_DECODE_SPLITS", "joined")
-        check_attention(case, device)
-
-
 def check_joins(device: torch.device) -> None:
-    """Layer after layer with one plan: the counters are as they were, and the bits do not depend on who was last."""
+    """As in a large batch, layer after layer with one plan: the last part joins all, the counters are as they were, and
+    the bits do not depend on who was last.
+    """
     step = make_step([200, 9, 0], [1, 1, 1], [[*range(13)], [13], [14]], 16, 3)
     step.positions[1] = -1  # no sequence
     cache = torch.randn(kv_cache.kv_cache_shape(15, 16, 2, 16), device=device)
     q = torch.randn(3, 6, 16, device=device)
-    made = plan.attention_plan(on(step, device))
     with cut_into(4):
-        apart = decode.attention_decode(q, cache, None, made, 0.2, None, 0.0, None)
-        made.joins_last = True
-        found = []
+        apart = decode.attention_decode(q, cache, None, plan.attention_plan(on(step, device)), 0.2, None, 0.0, None)
+    made = plan.attention_plan(on(step, device))
+    found = []
+    with cut_into(1):
         for _ in range(200 if device.type == "cuda" else 2):
             poison(device)
             found.append(decode.attention_decode(q, cache, None, made, 0.2, None, 0.0, None))
     close(found[0], apart, torch.float32)
     assert all(torch.equal(one, found[0]) for one in found)
-    assert made._kept
-    assert not any(counters.any() for counters in made._kept.values())
+    (kept,) = made._kept.values()
+    assert int(kept.spans[0, 1]) > 1
+    assert not kept.arrivals.any()
 
 
 def check_padding(device: torch.device) -> None:
@@ -302,16 +288,15 @@ def check_padding(device: torch.device) -> None:
     step.positions[1] = -1
     sinks = torch.zeros(4, device=device)
     found = []
-    for is_balanced in (False, True):
+    for parts in (2, 1):
         for given in (None, sinks):
             made = plan.attention_plan(on(step, device))
-            made.is_balanced = is_balanced
             poison(device)
-            with cut_into(2):
+            with cut_into(parts):
                 found.append(decode.attention_decode(q, cache, None, made, 0.25, None, 0.0, given))
             assert found[-1].isfinite().all()
-    for equal, balanced in zip(found[:2], found[2:], strict=True):
-        close(balanced[[0, 2]], equal[[0, 2]], torch.float32)
+    for apart, by_last in zip(found[:2], found[2:], strict=True):
+        close(by_last[[0, 2]], apart[[0, 2]], torch.float32)
 
 
 def check_float8_write(device: torch.device) -> None:
@@ -357,7 +342,6 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     "fp8 write": check_float8_write,
     "padding": check_padding,
     "joins": check_joins,
-    **{f"{name}, joined": lambda device, case=CASES[name]: check_joined(case, device) for name in JOINED},
     **PADDED_CHECKS,
     **{name: lambda device, case=case: check_attention(case, device) for name, case in CASES.items()},
     **FRESH_CHECKS,

@@ -98,8 +98,6 @@ class Shape:
     has_sinks: bool = False
     qk_norm: bool = True
     fp8_cache: bool = False
-    is_balanced: bool = False
-    joins_last: bool = False
 
 
 SHAPES = {
@@ -110,9 +108,7 @@ SHAPES = {
     "cap": Shape(heads=(16, 8), head_dim=256, window=4096, soft_cap=50.0, qk_norm=False),
     "atom-tiny, float32": Shape(heads=(8, 2), head_dim=64, dtype=torch.float32),
     "multi-query": Shape(heads=(16, 1)),
-    "balanced": Shape(heads=(32, 8), is_balanced=True),
-    "joined": Shape(heads=(32, 8), joins_last=True),
-    "balanced, window, sinks, fp8": Shape(window=128, has_sinks=True, fp8_cache=True, is_balanced=True),
+    "window, sinks, fp8 cache": Shape(window=128, has_sinks=True, fp8_cache=True),
     "fp8 cache": Shape(heads=(32, 8), fp8_cache=True),
     "fp8 cache, cap, float32": Shape(head_dim=256, dtype=torch.float32, soft_cap=50.0, fp8_cache=True),
 }
@@ -155,6 +151,7 @@ def project(float8: torch.dtype) -> None:
             form = fp8_quantize.InputForm(float8, has_groups)
             fp8_product.fp8_product(fp8_quantize.quantize(x, form), weight, scales, block_rows, bias)
             packed = fp8_linear.PackedFloat8Linear(weight, scales, block_rows, bias, fp8_linear._by_triton, form)
+            fp8_linear.fp8_linear(x[:8], packed)
             fp8_fused.fp8_rms_norm(x, x.clone(), x[0], 1e-6, packed)
             fp8_fused.fp8_rms_norm(x, None, x[0], 1e-6, packed)
             fp8_fused.fp8_silu_and_mul(torch.zeros(tokens, 24576, dtype=x.dtype), packed)
@@ -198,10 +195,9 @@ def attention(shape: Shape, float8: torch.dtype) -> None:
     weight = torch.ones(heads + kv_heads, shape.head_dim, dtype=shape.dtype) if shape.qk_norm else None
     softmax = (shape.head_dim**-0.5, shape.window, shape.soft_cap, torch.ones(heads) if shape.has_sinks else None)
     blocks = [*range(20)]
-    for contexts, queries, num_decodes in (([300, 64, 0], [1, 20, 40], 1), ([300] * 20, [1] * 20, 20)):
+    for contexts, queries, num_decodes in (([300, 64, 0], [1, 20, 40], 1), ([300] * 80, [1] * 80, 80)):
         step = make_step(contexts, queries, [blocks] * len(contexts), shape.block_size, num_decodes)
         step.plan = made = plan.attention_plan(step)
-        made.is_balanced, made.joins_last = shape.is_balanced, shape.joins_last
         qkv = torch.zeros(step.num_tokens, (heads + 2 * kv_heads) * shape.head_dim, dtype=shape.dtype)
         q, k, v = kv_cache.qkv_rope_write(qkv, weight, 1e-6, table, cache, scales, made, heads, kv_heads)
         first = step.num_decode_tokens
@@ -223,14 +219,13 @@ def prompts(shape: Shape) -> None:
 
 def any_batch(float8: torch.dtype) -> None:
     """A decode step of several sizes between two powers of two, as mixed steps have them: no graph's, so not warm."""
-    shape = SHAPES["balanced"]
+    shape = SHAPES["Qwen3 8B"]
     heads, kv_heads = shape.heads
     cache = torch.zeros(kv_cache.kv_cache_shape(40, 16, kv_heads, shape.head_dim), dtype=shape.dtype)
     weight, logits = torch.zeros(512, 1024, dtype=float8), torch.zeros(32, 9000)
-    for count in (17, 20, 31, 32):
+    for count in (17, 20, 25, 31):
         step = make_step([300] * count, [1] * count, [[*range(20)]] * count, 16, count)
         made = plan.attention_plan(step)
-        made.is_balanced = True
         q = torch.zeros(count, heads, shape.head_dim, dtype=shape.dtype)
         decode.attention_decode(q, cache, None, made, 0.1, None, 0.0, None)
         x = torch.zeros(count, 1024, dtype=torch.bfloat16)

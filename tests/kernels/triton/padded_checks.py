@@ -36,26 +36,25 @@ def make_batch(contexts: list[int], queries: list[int], num_decodes: int) -> Sch
     return ScheduledBatch(0, slots, lens, cached, every, num_decodes, tokens, np.empty((0, 3), np.int32), admissions)
 
 
-def attend(step: StepInputs, qkv: torch.Tensor, cache: torch.Tensor, is_balanced: bool, **given: Any) -> torch.Tensor:
+def attend(step: StepInputs, qkv: torch.Tensor, cache: torch.Tensor, parts: int, **given: Any) -> torch.Tensor:
     """A layer's attention of a step; the cache is written."""
     made = plan.attention_plan(step)
-    made.is_balanced = is_balanced
     table = torch.cat((torch.ones(70, 4), torch.zeros(70, 4)), dim=-1).to(qkv.device, qkv.dtype)
     scales = given["scales"]
     q, k, v = kv_cache.qkv_rope_write(qkv.clone(), None, 0.0, table, cache, scales, made, _HEADS, _KV_HEADS)
     softmax = (0.2, given["window"], 0.0, given["sinks"])
-    first, parts = step.num_decode_tokens, []
+    first, outputs = step.num_decode_tokens, []
     if first:
-        with cut_into(2):
-            parts.append(decode.attention_decode(q[:first], cache, scales, made, *softmax))
-    parts.append(prefill.attention_prefill(q[first:], k[first:], v[first:], cache, scales, made, *softmax))
-    return torch.cat(parts)
+        with cut_into(parts):
+            outputs.append(decode.attention_decode(q[:first], cache, scales, made, *softmax))
+    outputs.append(prefill.attention_prefill(q[first:], k[first:], v[first:], cache, scales, made, *softmax))
+    return torch.cat(outputs)
 
 
 def check(
     device: torch.device, contexts: list[int], queries: list[int], num_decodes: int, shape: StepShape,
     dtype: torch.dtype = torch.float32, window: int | None = None, has_sinks: bool = False, is_fp8: bool = False,
-    is_balanced: bool = False,
+    parts: int = 2,
 ) -> None:  # fmt: skip
     """One batch in one shape. Qkv of padding is NaN, and so is memory that has not been written."""
     inputs = InputBatch(6, 16, _BLOCK_SIZE, SamplingState(6, 50, (), device), device)
@@ -75,8 +74,8 @@ def check(
         "window": window, "scales": torch.tensor([[0.5], [2.0]], device=device) if is_fp8 else None,
         "sinks": torch.linspace(-1, 2, _HEADS, device=device) if has_sinks else None,
     }  # fmt: skip
-    found = attend(padded, wide, mine, is_balanced, **given)[real]
-    wanted = attend(plain, qkv, theirs, is_balanced, **given)
+    found = attend(padded, wide, mine, parts, **given)[real]
+    wanted = attend(plain, qkv, theirs, parts, **given)
     limit = 2e-5 if dtype == torch.float32 else 1e-2
     torch.testing.assert_close(found, wanted, rtol=limit, atol=limit)
     assert torch.equal(mine.view(torch.uint8), theirs.view(torch.uint8))
@@ -91,5 +90,5 @@ PADDED_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "padded, no place left": lambda device: check(device, *MIXED, StepShape(2, 2, 39), window=7, has_sinks=True),
     "padded, prompts alone": lambda device: check(device, [0, 6], [33, 3], 0, StepShape(0, 3, 38), is_fp8=True),
     "padded, decodes unused": lambda device: check(device, [0], [3], 0, StepShape(2, 2, 4), dtype=torch.bfloat16),
-    "padded, balanced": lambda device: check(device, [21, 3, 0], [1, 1, 4], 2, StepShape(4, 2, 6), is_balanced=True),
+    "padded, large batch": lambda device: check(device, [50, 3, 0], [1, 1, 4], 2, StepShape(4, 2, 6), parts=1),
 }

@@ -16,7 +16,7 @@ from tests.kernels.triton.compiled import SHAPES
 TIMEOUT = 580
 pytestmark = pytest.mark.timeout(TIMEOUT + 20)
 ALL = (*SHAPES,)
-FEW = ("Qwen3 8B", "window, sinks", "fp8 cache", "balanced", "joined")
+FEW = ("Qwen3 8B", "window, sinks", "fp8 cache")
 
 
 def compiled(*arguments: str) -> list[str]:
@@ -40,7 +40,7 @@ def test_kernels_compile(target: str, shapes: tuple[str, ...]) -> None:
 
 
 def test_kernels_start_early_where_a_gpu_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("_rms_norm", "_add_rms_norm", "_silu_and_mul", "_qkv_rope_write", "_decode", "_join")
+    names = ("_rms_norm", "_add_rms_norm", "_silu_and_mul", "_qkv_rope_write", "_share_out", "_decode", "_join")
     wanted = {*names, "_linear_by_threads", "_linear_by_tensor_cores"}
     let_next, wait = "griddepcontrol.launch_dependents", "griddepcontrol.wait"
     monkeypatch.setenv("ATOM_EARLY_START", "1")
@@ -55,5 +55,5 @@ def test_one_kernel_serves_any_batch_size() -> None:
     """A size that no graph has must not compile anything while requests wait; two forms of fp8 are two kernels."""
     found = dict(line.split() for line in compiled("sm90", "--variants"))
     two = {"_quantize", "_fp8_product", "_fp8_rms_norm", "_fp8_silu_and_mul"}
-    assert two | {"_share_out", "_decode_share", "_join_shares", "_draw", "_uniform", "_mask"} <= found.keys()
+    assert two | {"_share_out", "_decode", "_join", "_draw", "_uniform", "_mask"} <= found.keys()
     assert {name: int(count) for name, count in found.items()} == {name: 1 + (name in two) for name in found}

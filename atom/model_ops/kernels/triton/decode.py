@@ -1,9 +1,10 @@
-"""Decode attention over the paged cache: a program a sequence, key head and part of its keys.
+"""Decode attention over the paged cache: a program a part of a sequence's keys and key head.
 
-The query heads that share a key head are the rows of one product. Each part covers an equal share of the keys that its
-sequence has, so that the number of programs depends on the batch size alone and the launch can be captured. A second
-kernel joins the parts, or with `ATOM_DECODE_SPLITS=joined` the program of a token and key head that ends last: it waits
-for nobody, and adds in the order of the parts, whichever it is. Shapes: Td tokens, HQ/HK heads, D head size, S parts.
+The query heads that share a key head are the rows of one product. shares.py cuts the keys; here its items are worked
+off, and the results of a sequence in several parts are joined. In small batches, where every sequence has several, a
+second kernel does that. In large ones few have, or none: there the program that is done last with a part of a token and
+key head joins them, beside others that still run. It waits for nobody, and adds in the order of the parts, whichever it
+is. Shapes: Td tokens, HQ/HK heads, D head size, W items, R rows of results.
 """
 
 from __future__ import annotations
@@ -13,86 +14,120 @@ import triton
 import triton.language as tl
 
 from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
-from atom.model_ops.kernels.triton.paged import LOG2_E, attend_part, precision, visible_keys
+from atom.model_ops.kernels.triton.paged import LOG2_E, attend_part, precision
 from atom.model_ops.kernels.triton.plan import Plan
-from atom.model_ops.kernels.triton.shares import attend_in_shares
+from atom.model_ops.kernels.triton.shares import Shares, share_out
 
-# Programs that keep an H200 (132 multiprocessors, several programs each) reading.
-_WANTED_PROGRAMS = 512
-_MAX_PARTS = 32
+# Parts that are joined at a time, beyond those that every token has rows for.
+_CHUNK = 16
 
 
 @triton.jit
-def _join_parts(partial, log_sums, out, place, D: tl.constexpr, DP: tl.constexpr, PARTS: tl.constexpr):
-    """One head's row of `out` from its parts, each weighed by its sum; parts without keys hold nothing."""
-    parts = tl.arange(0, PARTS)
+def _add_parts(partial, log_sums, rows, is_row, is_part, acc, total, largest, D: tl.constexpr, DP: tl.constexpr):
+    """Results [P, D] and sums [P], in units of log2, of the parts there are; (acc [DP], total, largest) so far."""
     d = tl.arange(0, DP)
-    # Past the first-level cache, which other programs' results do not reach; and all at once, used or not.
-    sums = tl.load(log_sums + place * PARTS + parts, cache_modifier=".cg")
-    at = partial + (place * PARTS + parts[:, None]) * D + d[None, :]
-    values = tl.load(at, mask=(d < D)[None, :], other=0.0, cache_modifier=".cg")
-    largest = tl.max(sums, axis=0)
-    weights = tl.exp2(sums - tl.where(largest == float("-inf"), 0.0, largest))
+    mask = is_row[:, None] & (d < D)[None, :]
+    # Past the first-level cache, which other programs' results do not reach.
+    sums = tl.load(log_sums + rows, mask=is_row, other=float("-inf"), cache_modifier=".cg")
+    values = tl.load(partial + rows[:, None] * D + d[None, :], mask=mask, other=0.0, cache_modifier=".cg")
+    sums = tl.where(is_part, sums, float("-inf"))
+    found = tl.maximum(largest, tl.max(sums, axis=0))
+    shift = tl.where(found == float("-inf"), 0.0, found)
+    weights = tl.exp2(sums - shift)
+    decay = tl.exp2(largest - shift)
     values = tl.where((sums > float("-inf"))[:, None], values, 0.0)
-    total = tl.sum(weights, axis=0)
-    joined = tl.sum(values * weights[:, None], axis=0) / tl.where(total == 0.0, 1.0, total)
-    tl.store(out + place * D + d, joined.to(out.dtype.element_ty), mask=d < D)
+    return acc * decay + tl.sum(values * weights[:, None], axis=0), total * decay + tl.sum(weights, axis=0), found
 
 
-@triton.jit(do_not_specialize=["table_stride"])
-def _decode(
-    q, q_stride, cache, scales, tables, table_stride, positions, rows, sinks, out, partial, log_sums, arrivals, scale,
-    window,
-    HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,
-    N: tl.constexpr, PARTS: tl.constexpr, HAS_SCALES: tl.constexpr, HAS_WINDOW: tl.constexpr, HAS_ROWS: tl.constexpr,
-    HAS_SINKS: tl.constexpr, SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
-    JOINS: tl.constexpr, EARLY: tl.constexpr,
+@triton.jit
+def _join_parts(
+    partial, log_sums, out, token, head, own_row, item_row, count, num_rows,
+    HQ: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, FIXED: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """JOINS: arrivals [Td, HK] int32 counts the parts of a token and key head that are done; zeros before and after."""
+    """One head's row of `out`: parts below FIXED have their results from row own_row, all further ones at item_row
+    plus the part.
+    """
+    first_row = head.to(tl.int64) * num_rows
+    acc = tl.zeros((DP,), tl.float32)
+    total = 0.0
+    largest = float("-inf")
+    if FIXED > 0:
+        # All are read, used or not, since they need not wait for the number of parts then.
+        fixed = tl.arange(0, FIXED)
+        acc, total, largest = _add_parts(
+            partial, log_sums, first_row + own_row + fixed, fixed < FIXED, fixed < count, acc, total, largest, D, DP
+        )  # fmt: skip
+    for base in tl.range(FIXED, count, CHUNK):
+        parts = base + tl.arange(0, CHUNK)
+        acc, total, largest = _add_parts(
+            partial, log_sums, first_row + item_row + parts, parts < count, parts < count, acc, total, largest, D, DP
+        )  # fmt: skip
+    if count > 1:
+        d = tl.arange(0, DP)
+        joined = acc / tl.where(total == 0.0, 1.0, total)
+        tl.store(out + (token.to(tl.int64) * HQ + head) * D + d, joined.to(out.dtype.element_ty), mask=d < D)
+
+
+@triton.jit(do_not_specialize=["table_stride", "num_rows"])
+def _decode(
+    q, q_stride, cache, scales, tables, table_stride, rows, items, sinks, out, partial, log_sums, num_rows, arrivals,
+    scale, window,
+    HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,
+    N: tl.constexpr, HAS_SCALES: tl.constexpr, HAS_WINDOW: tl.constexpr, HAS_ROWS: tl.constexpr,
+    HAS_SINKS: tl.constexpr, SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+    JOINS: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
+    """items as in Shares; partial [HQ, R, D] and log_sums [HQ, R] of parts that are not all. JOINS: the last one joins;
+    arrivals [Td, HK] counts those done, zeros before and after.
+    """
     take_turn(EARLY)
-    token, head, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    first, length = visible_keys(positions, token, window, N, HAS_WINDOW)
-    share = tl.cdiv(tl.cdiv(length - first, N), PARTS) * N
-    start = first + part * share
-    end = tl.minimum(start + share, length)
+    # Heads first: the longest parts come first for all of them, and neighbours in the cache are read together.
+    head, item = tl.program_id(0), tl.program_id(1)
+    work = items + item * 8
+    token, part = tl.load(work), tl.load(work + 1)
+    start, end, length = tl.load(work + 2), tl.load(work + 3), tl.load(work + 4)
+    row, count = tl.load(work + 5), tl.load(work + 6)
+    if token < 0:
+        return
     heads, is_head, acc, total, largest = attend_part(
         q, q_stride, cache, scales, tables, table_stride, rows, sinks, token, head, part, start, end, length, scale,
         window, HQ, HK, D, DP, BS, M, N, HAS_SCALES, HAS_WINDOW, HAS_ROWS, HAS_SINKS, SOFT_CAP, PRECISION, STAGES,
     )  # fmt: skip
-    dtype: tl.constexpr = q.dtype.element_ty
+    group: tl.constexpr = HQ // HK
     d = tl.arange(0, DP)
-    place = token.to(tl.int64) * HQ + heads
-    if PARTS == 1:
-        tl.store(out + place[:, None] * D + d[None, :], acc.to(dtype), mask=is_head)
+    if row < 0:
+        place = token.to(tl.int64) * HQ + heads
+        tl.store(out + place[:, None] * D + d[None, :], acc.to(out.dtype.element_ty), mask=is_head)
     else:
-        tl.store(log_sums + place * PARTS + part, largest + tl.log2(total), mask=tl.arange(0, M) < HQ // HK)
-        holds = start < end
-        if HAS_SINKS:
-            holds = holds | (part == 0)
-        if holds:
-            tl.store(partial + (place[:, None] * PARTS + part) * D + d[None, :], acc, mask=is_head)
+        place = heads.to(tl.int64) * num_rows + row
+        tl.store(log_sums + place, largest + tl.log2(total), mask=tl.arange(0, M) < group)
+        tl.store(partial + place[:, None] * D + d[None, :], acc, mask=is_head)
         if JOINS:
             # Every thread's results are written before the one that counts says so.
             tl.debug_barrier()
             count_at = arrivals + token * HK + head
-            if tl.atomic_add(count_at, 1, sem="acq_rel", scope="gpu") == PARTS - 1:
+            if tl.atomic_add(count_at, 1, sem="acq_rel", scope="gpu") == count - 1:
                 tl.store(count_at, 0)
-                for member in tl.static_range(HQ // HK):
-                    own = token.to(tl.int64) * HQ + head * (HQ // HK) + member
-                    _join_parts(partial, log_sums, out, own, D, DP, PARTS)
+                for member in range(group):
+                    _join_parts(
+                        partial, log_sums, out, token, head * group + member, 0, row - part, count, num_rows,
+                        HQ, D, DP, 0, CHUNK,
+                    )  # fmt: skip
 
 
-@triton.jit
-def _join(partial, log_sums, out, D: tl.constexpr, DP: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr):
-    """out [Td * HQ, D], a program a head."""
+@triton.jit(do_not_specialize=["num_tokens", "num_rows"])
+def _join(
+    partial, log_sums, spans, out, num_tokens, num_rows,
+    HQ: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, FIXED: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
+    """out [Td, HQ, D] of the tokens in several parts, a program a head. spans, and rows of partial, as in Shares."""
     take_turn(EARLY)
-    _join_parts(partial, log_sums, out, tl.program_id(0).to(tl.int64), D, DP, PARTS)
-
-
-def num_parts(num_tokens: int, num_kv_heads: int) -> int:
-    """Parts that a sequence's keys are cut into: from the batch size alone, so that graphs and eager steps agree."""
-    wanted = triton.cdiv(_WANTED_PROGRAMS, num_tokens * num_kv_heads)
-    return min(_MAX_PARTS, triton.next_power_of_2(wanted))
+    token, head = tl.program_id(0), tl.program_id(1)
+    first, count = tl.load(spans + token * 2), tl.load(spans + token * 2 + 1)
+    _join_parts(
+        partial, log_sums, out, token, head, token * FIXED, num_tokens * FIXED + first, count, num_rows,
+        HQ, D, DP, FIXED, CHUNK,
+    )  # fmt: skip
 
 
 def attention_decode(
@@ -106,33 +141,29 @@ def attention_decode(
     sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """q [Td, HQ, D] over each token's cached keys, its own among them; returns [Td, HQ * D]."""
-    if plan.is_balanced:
-        return attend_in_shares(q, kv_cache, kv_scales, plan, scale, window, soft_cap, sinks)
     num_tokens, num_heads, head_dim = q.shape
     num_kv_heads, block_size = kv_cache.shape[2], kv_cache.shape[3]
-    out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
-    parts = num_parts(num_tokens, num_kv_heads)
-    partial = log_sums = arrivals = None
-    if parts > 1:
-        partial = torch.empty((num_tokens * num_heads, parts, head_dim), dtype=torch.float32, device=q.device)
-        log_sums = torch.empty((num_tokens * num_heads, parts), dtype=torch.float32, device=q.device)
-    if parts > 1 and plan.joins_last:
-        size = (num_tokens, num_kv_heads)
-        arrivals = plan.keep(("arrivals", *size), lambda: torch.zeros(size, dtype=torch.int32, device=q.device))
     padded = max(16, triton.next_power_of_2(head_dim))
     tile = 32 if q.dtype == torch.float32 or padded > 128 else 64
-    _decode[(num_tokens, num_kv_heads, parts)](
-        q, q.stride(0), kv_cache, kv_scales, plan.block_tables, plan.block_tables.stride(0), plan.positions,
-        plan.decode_rows, sinks, out, partial, log_sums, arrivals, scale * LOG2_E, window or 0,
+    shares: Shares = plan.keep(
+        (num_tokens, num_kv_heads, tile, window),
+        lambda: share_out(plan.positions, num_tokens, num_kv_heads, tile, window),
+    )
+    out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
+    partial = torch.empty((num_heads, shares.num_rows, head_dim), dtype=torch.float32, device=q.device)
+    log_sums = torch.empty((num_heads, shares.num_rows), dtype=torch.float32, device=q.device)
+    _decode[(num_kv_heads, len(shares.items))](
+        q, q.stride(0), kv_cache, kv_scales, plan.block_tables, plan.block_tables.stride(0), plan.decode_rows,
+        shares.items, sinks, out, partial, log_sums, shares.num_rows, shares.arrivals, scale * LOG2_E, window or 0,
         HQ=num_heads, HK=num_kv_heads, D=head_dim, DP=padded, BS=block_size,
-        M=max(16, triton.next_power_of_2(num_heads // num_kv_heads)), N=tile, PARTS=parts,
-        HAS_SCALES=kv_scales is not None, HAS_WINDOW=window is not None, HAS_ROWS=plan.decode_rows is not None,
-        HAS_SINKS=sinks is not None, SOFT_CAP=soft_cap, PRECISION=precision(q.dtype), STAGES=3,
-        JOINS=arrivals is not None, EARLY=starts_early(), num_warps=4, **early_launch(),
+        M=max(16, triton.next_power_of_2(num_heads // num_kv_heads)), N=tile, HAS_SCALES=kv_scales is not None,
+        HAS_WINDOW=window is not None, HAS_ROWS=plan.decode_rows is not None, HAS_SINKS=sinks is not None,
+        SOFT_CAP=soft_cap, PRECISION=precision(q.dtype), STAGES=3, JOINS=shares.fixed == 0, CHUNK=_CHUNK,
+        EARLY=starts_early(), num_warps=4, **early_launch(),
     )  # fmt: skip
-    if parts > 1 and arrivals is None:
-        _join[(num_tokens * num_heads,)](
-            partial, log_sums, out, D=head_dim, DP=padded, PARTS=parts, EARLY=starts_early(), num_warps=2,
-            **early_launch(),
+    if shares.fixed:
+        _join[(num_tokens, num_heads)](
+            partial, log_sums, shares.spans, out, num_tokens, shares.num_rows, HQ=num_heads, D=head_dim, DP=padded,
+            FIXED=shares.fixed, CHUNK=_CHUNK, EARLY=starts_early(), num_warps=2, **early_launch(),
         )  # fmt: skip
     return out

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from atom import envs
 from atom.model_ops.step import DeviceRows, StepInputs
 
 _T = TypeVar("_T")
@@ -92,8 +91,6 @@ class Plan:
     """positions and slot_mapping [T], block_tables [B, M] as in StepInputs; a negative slot is not written.
 
     decode_rows [Td]: the row of block_tables of every decode token, None where it is the token's own index.
-    is_balanced: decode attention cuts all keys together into shares, and not every sequence's into as many parts.
-    joins_last: the parts of a sequence are joined by the last of them that is done, and not by a kernel of its own.
     """
 
     positions: torch.Tensor
@@ -102,8 +99,6 @@ class Plan:
     block_size: int
     decode_rows: torch.Tensor | None
     prefill: PrefillRows | PaddedRows | None
-    is_balanced: bool = False
-    joins_last: bool = False
     _kept: dict[Any, Any] = field(default_factory=dict)
 
     def keep(self, key: Any, make: Callable[[], _T]) -> _T:
@@ -132,11 +127,7 @@ def attention_plan(step: StepInputs) -> Plan:
     elif step.num_tokens > step.num_decode_tokens:
         lens, contexts = (x[count:].astype(np.int64) for x in (step.query_lens, step.context_lens))
         prefill = PrefillRows(lens, contexts, count, device)
-    splits = envs.ATOM_DECODE_SPLITS
-    return Plan(
-        step.positions, step.slot_mapping, step.block_tables, step.block_size, rows, prefill,
-        is_balanced=splits == "balanced", joins_last=splits == "joined",
-    )  # fmt: skip
+    return Plan(step.positions, step.slot_mapping, step.block_tables, step.block_size, rows, prefill)
 
 
 def upload(array: NDArray[np.int32], device: torch.device) -> torch.Tensor:
