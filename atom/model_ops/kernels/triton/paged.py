@@ -3,7 +3,7 @@
 Owns finding a tile in the cache, and the steps of the running softmax.
 An fp8 cache is computed with in float16 where the model is in bfloat16: e4m3 fits into it and becomes it in one
 instruction, while the way to bfloat16 has two more, which take longer than reading the tile does. Queries get the
-scales beforehand, which keeps them clear of float16's limits.
+scales beforehand, which keeps them clear of float16's limits. Decode attention on NVIDIA reads it in pairs (pairs.py).
 Shapes: M queries, N keys, D head size, DP the power of two above it.
 """
 
@@ -12,6 +12,9 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
+
+from atom.model_ops.kernels.triton.pairs import attend_pairs, pairs_way
+from atom.model_ops.kernels.triton.steps import capped, product
 
 LOG2_E = 1.4426950408889634
 
@@ -29,23 +32,6 @@ def load_tile(
     k = tl.load(cache + where, mask=mask, other=0.0).to(dtype)
     v = tl.load(cache + where + HK * BS * D, mask=mask, other=0.0).to(dtype)
     return k, v
-
-
-@triton.jit
-def product(a, b, PRECISION: tl.constexpr):
-    """a @ b, accumulated in float32. "ieee": computed in float32 without tf32."""
-    if PRECISION == "ieee":
-        return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
-    return tl.dot(a, b)
-
-
-@triton.jit
-def capped(scores, SOFT_CAP: tl.constexpr):
-    """SOFT_CAP * tanh(scores / SOFT_CAP) of scores in units of log2; 0 leaves them as they are."""
-    if SOFT_CAP > 0.0:
-        # tanh(x) is 1 - 2 / (e^(2x) + 1), which is right where the power overflows, too.
-        scores = SOFT_CAP * 1.4426950408889634 * (1.0 - 2.0 / (tl.exp2(scores * (2.0 / SOFT_CAP)) + 1.0))
-    return scores
 
 
 @triton.jit
@@ -115,7 +101,6 @@ def attend_part(
     dtype: tl.constexpr = q.dtype.element_ty
     query = tl.load(q + token.to(tl.int64) * q_stride + heads[:, None] * D + d[None, :], mask=is_head, other=0.0)
     table = tables + row.to(tl.int64) * table_stride
-    acc = tl.zeros((M, DP), tl.float32)
     total = tl.zeros((M,), tl.float32)
     largest = tl.full((M,), float("-inf"), tl.float32)
     if HAS_SINKS:
@@ -123,10 +108,18 @@ def attend_part(
         counted = members < tl.where(part == 0, group, 0)
         largest = tl.load(sinks + heads, mask=counted, other=float("-inf")) * 1.4426950408889634
         total = tl.where(counted, 1.0, 0.0)
-    acc, total, largest = attend_keys(
-        query, cache, scales, table, head, start, end, length, d, scale, window, acc, total, largest,
-        HK, BS, D, N, HAS_SCALES, HAS_WINDOW, SOFT_CAP, PRECISION, STAGES, dtype,
-    )  # fmt: skip
+    way: tl.constexpr = pairs_way(HAS_SCALES, dtype, D)
+    if way != "":
+        acc, total, largest = attend_pairs(
+            query, cache, scales, table, head, start, end, length, scale, window, total, largest,
+            HK, BS, D, DP, M, N, HAS_WINDOW, SOFT_CAP, PRECISION, STAGES, way, True,
+        )  # fmt: skip
+    else:
+        acc = tl.zeros((M, DP), tl.float32)
+        acc, total, largest = attend_keys(
+            query, cache, scales, table, head, start, end, length, d, scale, window, acc, total, largest,
+            HK, BS, D, N, HAS_SCALES, HAS_WINDOW, SOFT_CAP, PRECISION, STAGES, dtype,
+        )  # fmt: skip
     return heads, is_head, acc, total, largest
 
 
