@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,9 +12,18 @@ from atom_spec.kernels import OPERATIONS
 from atom.hf_config import HFConfig
 from atom.model_loader.dummy import fill_dummy
 from atom.model_ops.context import BuildContext
-from atom.model_ops.float8 import float8_dtype, quantize, scale_factor
+from atom.model_ops.float8 import float8_dtype, quantize, scale_factor, to_float8
 from atom.model_ops.kernels.select import select_kernels
-from atom.model_ops.kernels.triton import activation, fp8_fused, fp8_linear, fp8_product, fp8_quantize, norm
+from atom.model_ops.kernels.triton import (
+    activation,
+    fp8_few,
+    fp8_fused,
+    fp8_linear,
+    fp8_product,
+    fp8_quantize,
+    norm,
+)
+from atom.model_ops.kernels.triton.fp8_few import Tile
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm, Rounded
 from atom.model_ops.norm import RMSNorm
 from atom.models.decoder import GatedMLP
@@ -139,14 +149,17 @@ CASES = {
 
 def make_weight(case: Case, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """An fp8 weight of a checkpoint, its scales, and what is meant, in float64."""
-    weight = (100 * torch.randn(case.outputs, case.inputs, device=device)).to(torch.float8_e4m3fn)
+    # Clamped: some random number in a hundred thousand is too large, and a conversion alone makes NaN of it.
+    weight = to_float8(100 * torch.randn(case.outputs, case.inputs, device=device), torch.float8_e4m3fn)
     weight[0, 0] = -0.0
     columns = -(-case.inputs // GROUP) if case.has_groups else 1
     scales = torch.rand(-(-case.outputs // case.block_rows), columns, device=device) + 0.01
     whole = scales.repeat_interleave(case.block_rows, 0)[: case.outputs]
     if case.has_groups:
         whole = whole.repeat_interleave(GROUP, 1)[:, : case.inputs]
-    return weight, scales, weight.double() * whole.double()
+    meant = weight.double() * whole.double()
+    assert meant.isfinite().all()
+    return weight, scales, meant
 
 
 def rounded(x: torch.Tensor, case: Case, float8: torch.dtype) -> torch.Tensor:
@@ -187,6 +200,65 @@ def check_product(device: torch.device) -> None:
             assert difference < 2e-3, f"{difference:.2e}"
 
 
+FEW_TILES = (
+    fp8_few.by_threads(8, 512, 4),
+    fp8_few.by_threads(16, 256, 4),
+    fp8_few.by_tensor_cores(16, 2, 3),
+    fp8_few.by_tensor_cores(8, 4, 4),
+)
+# A tile divides them, and does not; by row, by 128 x 128, and one block of inputs whose outputs share scales.
+FEW_CASES = (
+    Case(0, 16, 512, has_bias=True),
+    Case(0, 9, 528),
+    Case(0, 8, 1024, 128, True),
+    Case(0, 132, 400, 128, True, has_bias=True),
+    Case(0, 130, 112, 128, dtype=torch.float32),
+)
+
+
+def check_few(tile: Tile, device: torch.device) -> None:
+    """Every number of tokens that a tile is for; memory around all that is read is NaN."""
+    most = fp8_few.MAX_TOKENS if tile.stages else fp8_few.MAX_TOKENS_BY_THREADS
+    for float8, case in zip(itertools.cycle(float8_types(device)), FEW_CASES, strict=False):
+        assert fp8_few.fits(tile, case.inputs, case.block_rows, case.has_groups)
+        weight, scales, whole = make_weight(case, device)
+        weight = weight.float().div(scale_factor(float8)).to(float8)
+        bias = torch.randn(case.outputs, device=device).to(case.dtype) if case.has_bias else None
+        given = (among_nan(weight), among_nan(scales * scale_factor(float8)), case.block_rows, bias, tile)
+        for count in (1, 9, most) if tile.stages else (1, 2, 3, most):
+            x = torch.randn(count, case.inputs, device=device).to(case.dtype)
+            x[-1] *= 10
+            quantized = fp8_quantize.quantize(x, InputForm(float8, case.has_groups, 4))
+            poison(device)
+            found = fp8_few.fp8_few(quantized, *given)
+            wanted = rounded(x, case, float8) @ whole.t() + (0 if bias is None else bias.double())
+            assert found.dtype == case.dtype
+            assert found.shape == wanted.shape
+            errors = (found.double() - wanted).norm(dim=1) / wanted.norm(dim=1)
+            assert errors.max() < (2e-3 if case.dtype == torch.float32 else 5e-3), f"{case}, {count}: {errors}"
+            quantized.values[: count - 1].view(torch.uint8)[:] = 0x7F if float8 == torch.float8_e4m3fn else 0x80
+            again = fp8_few.fp8_few(quantized, *given)
+            assert torch.equal(again[-1], found[-1]), "a token's product depends on the other tokens"
+
+
+def among_nan(values: torch.Tensor) -> torch.Tensor:
+    """The same tensor, without gaps, in memory that is NaN before and behind it."""
+    bits = values.view(torch.uint8).flatten()
+    nan = 0x80 if values.dtype == torch.float8_e4m3fnuz else 0x7F if values.dtype == torch.float8_e4m3fn else 0xFF
+    around = torch.full((len(bits) + 2 * 1024,), nan, dtype=torch.uint8, device=values.device)
+    around[1024:-1024] = bits
+    return around[1024:-1024].view(values.dtype).view(values.shape)
+
+
+def check_choice(device: torch.device) -> None:
+    """Whoever multiplies: 1 to 300 tokens by weights of few and many outputs, as the operation has them."""
+    for case in (
+        Case(1, 40, 4112, has_bias=True), Case(3, 256, 512, 128, True), Case(20, 8192, 128),
+        Case(32, 128, 512, 128, True), Case(129, 48, 512, 128, True), Case(2, 40, 33),
+    ):  # fmt: skip
+        check_linear(case, device)
+
+
 def check_layers(device: torch.device) -> None:
     """A norm and a feed-forward layer as models wire them, against the reference's on the same device."""
     sizes = {
@@ -224,5 +296,7 @@ FP8_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "fp8 product": check_product,
     "fp8 fused": check_fused,
     "fp8 layers": check_layers,
+    "fp8 linear, few and many tokens": check_choice,
+    **{f"fp8 few, {tile}": lambda device, tile=tile: check_few(tile, device) for tile in FEW_TILES},
     **{f"fp8 linear, {name}": lambda device, case=case: check_linear(case, device) for name, case in CASES.items()},
 }

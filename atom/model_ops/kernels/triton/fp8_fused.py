@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from atom.model_ops.float8 import SMALLEST_AMAX
+from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
 from atom.model_ops.kernels.triton.fp8_linear import PackedFloat8Linear
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm, Rounded, empty_rounded, num_warps, to_float8
 
@@ -36,7 +37,9 @@ def _store(
 def _fp8_rms_norm(
     x, x_stride, residual, residual_stride, weight, out, scales, scale_row, scale_group, eps, H: tl.constexpr,
     GROUPS: tl.constexpr, SIZE: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr, HAS_RESIDUAL: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
+    take_turn(EARLY)
     row = tl.program_id(0).to(tl.int64)
     columns = _tile(GROUPS, SIZE)
     inside = columns < H
@@ -56,8 +59,9 @@ def _fp8_rms_norm(
 @triton.jit(do_not_specialize=["scale_group"])  # the number of tokens
 def _fp8_silu_and_mul(
     x, x_stride, out, scales, scale_row, scale_group, size,
-    GROUPS: tl.constexpr, SIZE: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr,
+    GROUPS: tl.constexpr, SIZE: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
+    take_turn(EARLY)
     row = tl.program_id(0).to(tl.int64)
     columns = _tile(GROUPS, SIZE)
     inside = columns < size
@@ -88,7 +92,7 @@ def fp8_rms_norm(
         _fp8_rms_norm[(num_tokens,)](
             x, x.stride(0), carried, carried.stride(0), weight, made.values, made.scales, *made.scales.stride(), eps,
             width, groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, residual is not None,
-            num_warps=num_warps(groups * size),
+            starts_early(), num_warps=num_warps(groups * size), **early_launch(),
         )  # fmt: skip
     return made
 
@@ -102,6 +106,7 @@ def fp8_silu_and_mul(x: torch.Tensor, packed: PackedFloat8Linear) -> Rounded:
     if num_tokens:
         _fp8_silu_and_mul[(num_tokens,)](
             x, x.stride(0), made.values, made.scales, *made.scales.stride(), width,
-            groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, num_warps=num_warps(groups * size),
+            groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, starts_early(),
+            num_warps=num_warps(groups * size), **early_launch(),
         )  # fmt: skip
     return made

@@ -1,8 +1,9 @@
-"""Projections with fp8 weights on a GPU: activations rounded in Triton, the product by torch where it can do it.
+"""Projections with fp8 weights on a GPU: activations rounded in Triton, few tokens by kernels of our own, the rest by
+torch where it can do it.
 
 torch._scaled_mm takes scales by row, and by 128 x 128 blocks on GPUs and with libraries that have them: that is tried
 once, on a small product, and counts only if the result is right. What it does not take (sizes that are no multiples of
-16, other types of results) the Triton product does.
+16, other types of results) the Triton product does. Owns who multiplies how many tokens, and the tiles: by formula.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+import triton
 
 from atom.model_ops.float8 import float8_dtype, fn_to_fnuz, quantize, scale_factor
+from atom.model_ops.kernels.triton.fp8_few import MAX_TOKENS, Tile, by_tensor_cores, by_threads, fits, fp8_few
 from atom.model_ops.kernels.triton.fp8_product import fp8_product
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm, Rounded
 from atom.model_ops.kernels.triton.fp8_quantize import quantize as quantize_input
@@ -32,11 +35,19 @@ _BLOCKS_MULTIPLE = 4
 # Tokens are filled up to a multiple for the same reason.
 _ROWS_MULTIPLE = 4
 _TOLERANCE = 1e-2
+# Tokens that threads multiply; more by tensor cores.
+_TOKENS_BY_THREADS = 2
+# Inputs of a step by threads, and the most steps: they are unrolled.
+_STEP, _MAX_STEPS = 4096, 8
+# Programs that keep the 132 multiprocessors of an H200 reading.
+_WANTED_PROGRAMS = 128
+# By row, and with so many outputs that its tiles of 64 are programs enough, the Triton product beats torch's to here.
+_TRITON_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class PackedFloat8Linear:
-    """weight [N, K] in the device's type, scales [ceil(N/block_rows), 1 or ceil(K/128)], and who multiplies."""
+    """weight [N, K] in the device's type, scales [ceil(N/block_rows), 1 or ceil(K/128)], and who takes many tokens."""
 
     weight: torch.Tensor
     scales: torch.Tensor
@@ -72,7 +83,47 @@ def _packed(
 def fp8_linear(x: torch.Tensor | Rounded, packed: PackedFloat8Linear) -> torch.Tensor:
     """x [T, K], or in the weight's input form, to [T, N]."""
     rounded = x if isinstance(x, Rounded) else quantize_input(x, packed.input_form)
+    num_tokens, has_groups = rounded.num_tokens, packed.scales.shape[1] > 1
+    if 0 < num_tokens <= MAX_TOKENS and packed.weight.is_contiguous():
+        tile = choose_tile(num_tokens, *packed.weight.shape)
+        if tile is not None and fits(tile, packed.weight.shape[1], packed.block_rows, has_groups):
+            return fp8_few(rounded, packed.weight, packed.scales, packed.block_rows, packed.bias, tile)
+    if num_tokens <= _TRITON_TOKENS and not has_groups and _has_many_outputs(packed.weight.shape[0]):
+        return _by_triton(rounded, packed)
     return packed.product(rounded, packed)
+
+
+@functools.cache
+def choose_tile(num_tokens: int, num_outputs: int, width: int) -> Tile | None:
+    """The tile for a product of 1 to MAX_TOKENS tokens; None where another one does it."""
+    if num_tokens <= _TOKENS_BY_THREADS:
+        return _by_threads(width) if width <= _STEP * _MAX_STEPS else None
+    if num_tokens > MAX_TOKENS // 2 and _has_many_outputs(num_outputs):
+        return None
+    return _by_tensor_cores(num_tokens, num_outputs)
+
+
+def _has_many_outputs(num_outputs: int) -> bool:
+    return num_outputs >= 64 * _WANTED_PROGRAMS
+
+
+def _by_threads(width: int) -> Tile:
+    """Eight loads of 16 bytes a thread, the inputs' own apart."""
+    inputs = min(_STEP, max(512, triton.next_power_of_2(width)))
+    if inputs == _STEP:
+        return by_threads(8, inputs, 8)
+    return by_threads(8 * 2048 // inputs, inputs, 4)
+
+
+def _by_tensor_cores(num_tokens: int, num_outputs: int) -> Tile:
+    """As many outputs as leave programs enough, since every program reads all inputs, and 48 KB or more in flight."""
+    if _has_many_outputs(num_outputs) and num_tokens > 8:
+        return by_tensor_cores(64, 4, 3)
+    if num_outputs > 32 * _WANTED_PROGRAMS:
+        return by_tensor_cores(32, 4, 4)
+    if num_outputs == 32 * _WANTED_PROGRAMS:
+        return by_tensor_cores(32, 8, 4)
+    return by_tensor_cores(16, 8, 4) if num_outputs >= 16 * _WANTED_PROGRAMS else by_tensor_cores(8, 8, 6)
 
 
 def _by_triton(x: Rounded, packed: PackedFloat8Linear) -> torch.Tensor:

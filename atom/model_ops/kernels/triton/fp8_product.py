@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, Rounded
 
 # Tiles of outputs whose weights stay in the second-level cache while the tokens go by.
@@ -23,9 +24,10 @@ def _fp8_product(
     x, x_stride, w, w_stride, x_scales, x_scale_row, x_scale_group, w_scales, w_scale_row, w_scale_group,
     bias, out, T, N, K, block_rows,
     BT: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, BAND: tl.constexpr, HAS_GROUPS: tl.constexpr,
-    HAS_BIAS: tl.constexpr, EVEN: tl.constexpr,
+    HAS_BIAS: tl.constexpr, EVEN: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """A tile of BT tokens and BN outputs. EVEN: BK divides K. With groups, BK inputs have one scale."""
+    take_turn(EARLY)
     tiles_t, tiles_n = tl.cdiv(T, BT), tl.cdiv(N, BN)
     band = tl.program_id(0) // (BAND * tiles_t)
     in_band = tl.minimum(tiles_n - band * BAND, BAND)
@@ -102,6 +104,6 @@ def fp8_product(
         values, values.stride(0), weight, weight.stride(0), x_scales, x_scales.stride(0), x_scales.stride(1),
         w_scales, w_scales.stride(0), w_scales.stride(1), bias, out, num_tokens, num_outputs, width, block_rows,
         tile.tokens, tile.outputs, GROUP, _TILES_TOGETHER, w_scales.shape[1] > 1, bias is not None, width % GROUP == 0,
-        num_warps=tile.num_warps, num_stages=tile.num_stages,
+        starts_early(), num_warps=tile.num_warps, num_stages=tile.num_stages, **early_launch(),
     )  # fmt: skip
     return out

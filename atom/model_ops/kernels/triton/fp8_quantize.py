@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 from atom.model_ops.float8 import SMALLEST_AMAX
+from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
 
 GROUP = 128
 # Of a row with groups, what a program takes: enough for 16 bytes a thread and load.
@@ -61,9 +62,10 @@ def to_float8(values, LARGEST: tl.constexpr, SMALLEST: tl.constexpr):
 @triton.jit(do_not_specialize=["scale_group"])  # the number of tokens
 def _quantize(
     x, x_stride, out, scales, scale_row, scale_group, width, length,
-    GROUPS: tl.constexpr, SIZE: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr,
+    GROUPS: tl.constexpr, SIZE: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """A program: GROUPS runs of `length` values of a row, SIZE >= length."""
+    take_turn(EARLY)
     row = tl.program_id(0).to(tl.int64)
     group = tl.program_id(1) * GROUPS + tl.arange(0, GROUPS)
     within = tl.arange(0, SIZE)
@@ -90,6 +92,7 @@ def quantize(x: torch.Tensor, form: InputForm) -> Rounded:
     if num_tokens:
         _quantize[(num_tokens, triton.cdiv(width, groups * length))](
             x, x.stride(0), made.values, made.scales, *made.scales.stride(), width, length,
-            groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, num_warps=num_warps(groups * size),
+            groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, starts_early(),
+            num_warps=num_warps(groups * size), **early_launch(),
         )  # fmt: skip
     return made
