@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from unittest.mock import patch
 
 import torch
 import triton
@@ -99,7 +100,7 @@ def check_rope_write(device: torch.device) -> None:
         (torch.bfloat16, True, 1.0, 64),
     ):
         heads, kv_heads = 6, 2
-        longest = 62 if head_dim == 16 else 6  # more than 64 tokens: several heads a program
+        longest = 62 if head_dim == 16 else 6  # more than 64 tokens: a program a token
         step = make_step([5, 0, 9], [1, 3, longest], [[3, 1], [2], [*range(4, 24)]], 4, 1)
         table = rope_table(RopeConfig(partial_rotary_factor=partial), head_dim, 90)
         weight = torch.randn(heads + kv_heads, head_dim) if norm_heads else None
@@ -331,6 +332,13 @@ def check_float8_write(device: torch.device) -> None:
         assert torch.equal(q.cpu(), whole[:, :4])
 
 
+def check_writes_by_token(device: torch.device) -> None:
+    """A program a token, as steps of many tokens have it."""
+    with patch.object(kv_cache, "_FEW_TOKENS", 0):
+        check_rope_write(device)
+        check_float8_write(device)
+
+
 CHECKS: dict[str, Callable[[torch.device], None]] = {
     "norms": check_norms,
     "activation": check_activation,
@@ -340,6 +348,7 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     **LINEAR_CHECKS,
     "rope and write": check_rope_write,
     "fp8 write": check_float8_write,
+    "writes, a program a token": check_writes_by_token,
     "padding": check_padding,
     "joins": check_joins,
     **PADDED_CHECKS,

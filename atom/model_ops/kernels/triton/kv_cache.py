@@ -16,7 +16,6 @@ from atom.model_ops.kernels.triton.plan import Plan
 
 # Up to so many tokens a program takes one head, so that a small batch still fills the device.
 _FEW_TOKENS = 64
-_HEADS_A_PROGRAM = 4
 
 
 def kv_cache_shape(num_blocks: int, block_size: int, num_kv_heads: int, head_dim: int) -> tuple[int, ...]:
@@ -25,71 +24,162 @@ def kv_cache_shape(num_blocks: int, block_size: int, num_kv_heads: int, head_dim
 
 
 @triton.jit
-def _norm_rotate(
-    x, heads, d, inside, weight, eps, cos_sin, position,
-    D: tl.constexpr, R: tl.constexpr, HAS_NORM: tl.constexpr, dtype: tl.constexpr,
-):  # fmt: skip
-    """x points at a token's first head; the normed and rotated values [heads, D], float32."""
-    half: tl.constexpr = R // 2
-    partner = tl.where(d < half, d + half, tl.where(d < R, d - half, d))
-    own = tl.load(x + heads[:, None] * D + d[None, :], mask=inside, other=0.0).to(tl.float32)
-    other = tl.load(x + heads[:, None] * D + partner[None, :], mask=inside, other=0.0).to(tl.float32)
+def _part(heads, count, start, D: tl.constexpr, SIZE: tl.constexpr, P: tl.constexpr):
+    """Where SIZE values of each head lie, from its value `start` on, as offsets [heads, P]; and which there are."""
+    d = tl.arange(0, P)
+    return heads[:, None] * D + (start + d)[None, :], (heads < count)[:, None] & (d < SIZE)[None, :]
+
+
+@triton.jit
+def _normed(values, inverse, weight, at, inside, HAS_NORM: tl.constexpr, dtype: tl.constexpr):
     if HAS_NORM:
-        inverse = tl.rsqrt(tl.sum(own * own, axis=1) / D + eps)[:, None]
-        own_weight = tl.load(weight + heads[:, None] * D + d[None, :], mask=inside, other=0.0).to(tl.float32)
-        other_weight = tl.load(weight + heads[:, None] * D + partner[None, :], mask=inside, other=0.0).to(tl.float32)
-        own = ((own * inverse).to(dtype).to(tl.float32) * own_weight).to(dtype).to(tl.float32)
-        other = ((other * inverse).to(dtype).to(tl.float32) * other_weight).to(dtype).to(tl.float32)
-    angle = tl.where(d < half, d, d - half)
-    turned = d < R
-    row = cos_sin + position * R
-    cos = tl.load(row + angle, mask=turned, other=1.0).to(tl.float32)
-    sin = tl.load(row + half + angle, mask=turned, other=0.0).to(tl.float32)
-    sin = tl.where(d < half, -sin, sin)
-    return own * cos[None, :] + other * sin[None, :]
+        scale = tl.load(weight + at, mask=inside, other=0.0).to(tl.float32)
+        values = ((values * inverse).to(dtype).to(tl.float32) * scale).to(dtype).to(tl.float32)
+    return values
+
+
+@triton.jit
+def _keep(
+    values, inside, start, heads, slot, cache, scales,
+    HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, BS: tl.constexpr, HAS_SCALES: tl.constexpr,
+    LARGEST: tl.constexpr,
+):  # fmt: skip
+    """Write values [heads, P], each head's from `start` on, into the cache where the token has a slot.
+
+    heads [heads] count query heads, which are not written, then those of keys, then those of values. Returns what is
+    read again.
+    """
+    plane = heads - HQ
+    is_kept = (plane >= 0) & (plane < tl.where(slot >= 0, 2 * HK, 0))
+    kept = values
+    if HAS_SCALES:
+        scale = tl.load(scales + plane, mask=is_kept, other=1.0)[:, None]
+        kept = tl.clamp(values / scale, -LARGEST, LARGEST, propagate_nan=tl.PropagateNan.ALL)
+    stored = kept.to(cache.dtype.element_ty)
+    where = ((slot // BS) * (2 * HK) + plane) * BS + slot % BS
+    d = start + tl.arange(0, values.shape[1])
+    tl.store(cache + where[:, None] * D + d[None, :], stored, mask=inside & is_kept[:, None])
+    back = stored.to(tl.float32)
+    if HAS_SCALES:
+        back = tl.where(is_kept[:, None], back * scale, values)
+    return back
+
+
+@triton.jit
+def _halves(x, heads, count, D: tl.constexpr, R: tl.constexpr, P: tl.constexpr):
+    """What of a token's heads is rotated: first and second values [heads, P] of the pairs."""
+    at, inside = _part(heads, count, 0, D, R // 2, P)
+    return tl.load(x + at, mask=inside, other=0.0), tl.load(x + at + R // 2, mask=inside, other=0.0)
+
+
+@triton.jit
+def _turn(
+    first, second, x, heads, count, weight, eps, cos, sin, slot, cache, scales, out,
+    HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BS: tl.constexpr, HAS_NORM: tl.constexpr,
+    HAS_SCALES: tl.constexpr, LARGEST: tl.constexpr, ROUND_TRIP: tl.constexpr, KEEPS: tl.constexpr, P: tl.constexpr,
+    REST: tl.constexpr,
+):  # fmt: skip
+    """Norm and rotate `heads` below `count` of a token, from x to out; KEEPS: and into the cache. cos, sin [P].
+
+    first, second: as `_halves` loaded them.
+    """
+    dtype: tl.constexpr = x.dtype.element_ty
+    first_at, inside = _part(heads, count, 0, D, R // 2, P)
+    second_at = first_at + R // 2
+    first, second = first.to(tl.float32), second.to(tl.float32)
+    squares = tl.sum(first * first + second * second, axis=1)
+    if R < D:
+        rest_at, rest_inside = _part(heads, count, R, D, D - R, REST)
+        rest = tl.load(x + rest_at, mask=rest_inside, other=0.0).to(tl.float32)
+        squares += tl.sum(rest * rest, axis=1)
+    inverse = tl.rsqrt(squares / D + eps)[:, None]
+    first = _normed(first, inverse, weight, first_at, inside, HAS_NORM, dtype)
+    second = _normed(second, inverse, weight, second_at, inside, HAS_NORM, dtype)
+    turned = (first * cos[None, :] - second * sin[None, :]).to(dtype).to(tl.float32)
+    second = (second * cos[None, :] + first * sin[None, :]).to(dtype).to(tl.float32)
+    first = turned
+    if KEEPS:
+        back_first = _keep(first, inside, 0, heads, slot, cache, scales, HQ, HK, D, BS, HAS_SCALES, LARGEST)
+        back_second = _keep(second, inside, R // 2, heads, slot, cache, scales, HQ, HK, D, BS, HAS_SCALES, LARGEST)
+        if ROUND_TRIP:
+            first, second = back_first, back_second
+    tl.store(out + first_at, first.to(dtype), mask=inside)
+    tl.store(out + second_at, second.to(dtype), mask=inside)
+    if R < D:
+        rest = _normed(rest, inverse, weight, rest_at, rest_inside, HAS_NORM, dtype)
+        if KEEPS:
+            back = _keep(rest, rest_inside, R, heads, slot, cache, scales, HQ, HK, D, BS, HAS_SCALES, LARGEST)
+            if ROUND_TRIP:
+                rest = back
+        tl.store(out + rest_at, rest.to(dtype), mask=rest_inside)
+
+
+@triton.jit
+def _keep_values(
+    values, at, inside, x, heads, slot, cache, scales,
+    HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, BS: tl.constexpr, HAS_SCALES: tl.constexpr,
+    LARGEST: tl.constexpr, ROUND_TRIP: tl.constexpr,
+):  # fmt: skip
+    """Write value heads [heads, DP], `at` in x, into the cache, and back into x as it rounds them."""
+    values = values.to(tl.float32)
+    back = _keep(values, inside, 0, heads, slot, cache, scales, HQ, HK, D, BS, HAS_SCALES, LARGEST)
+    if ROUND_TRIP:
+        tl.store(x + at, back.to(x.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def _qkv_rope_write(
     qkv, qkv_stride, weight, eps, cos_sin, positions, slots, cache, scales, out,
-    HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, R: tl.constexpr, BS: tl.constexpr,
-    HEADS: tl.constexpr, HAS_NORM: tl.constexpr, HAS_SCALES: tl.constexpr, LARGEST: tl.constexpr,
-    ROUND_TRIP: tl.constexpr, EARLY: tl.constexpr,
+    HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BS: tl.constexpr, HAS_NORM: tl.constexpr,
+    HAS_SCALES: tl.constexpr, LARGEST: tl.constexpr, ROUND_TRIP: tl.constexpr, BY_HEAD: tl.constexpr,
+    QUERIES: tl.constexpr, KEYS: tl.constexpr, P: tl.constexpr, REST: tl.constexpr, DP: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
+    """A program a token, or BY_HEAD a head. QUERIES, KEYS, P, REST, DP: powers of 2 for HQ, HK, R / 2, D - R, D."""
     take_turn(EARLY)
     token = tl.program_id(0).to(tl.int64)
-    heads = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
-    d = tl.arange(0, DP)
-    dtype: tl.constexpr = qkv.dtype.element_ty
     x = qkv + token * qkv_stride
-    in_head = (d < D)[None, :]
-    is_turned = (heads < HQ + HK)[:, None] & in_head
+    own = out + token * (HQ + HK) * D
     # A padding row has position -1 and slot -1.
-    position = tl.maximum(tl.load(positions + token), 0)
     slot = tl.load(slots + token).to(tl.int64)
-    turned = _norm_rotate(x, heads, d, is_turned, weight, eps, cos_sin, position, D, R, HAS_NORM, dtype)
-    own_place = out + (token * (HQ + HK) + heads[:, None]) * D + d[None, :]
-    is_final = is_turned
-    if ROUND_TRIP:
-        is_final = is_turned & (heads < tl.where(slot < 0, HQ + HK, HQ))[:, None]
-    tl.store(own_place, turned.to(dtype), mask=is_final)
-    if slot >= 0:
-        plane = heads - HQ
-        is_value = (heads >= HQ + HK)[:, None] & (heads < HQ + 2 * HK)[:, None] & in_head
-        values = tl.load(x + heads[:, None] * D + d[None, :], mask=is_value, other=0.0).to(tl.float32)
-        kept = tl.where((heads < HQ + HK)[:, None], turned.to(dtype).to(tl.float32), values)
-        is_kept = (heads >= HQ)[:, None] & (heads < HQ + 2 * HK)[:, None] & in_head
-        if HAS_SCALES:
-            is_plane = (plane >= 0) & (plane < 2 * HK)
-            scale = tl.load(scales + plane, mask=is_plane, other=1.0)[:, None]
-            kept = tl.clamp(kept / scale, -LARGEST, LARGEST, propagate_nan=tl.PropagateNan.ALL)
-        stored = kept.to(cache.dtype.element_ty)
-        where = ((slot // BS) * (2 * HK) + plane) * BS + slot % BS
-        tl.store(cache + where[:, None] * D + d[None, :], stored, mask=is_kept)
-        if ROUND_TRIP:
-            back = (stored.to(tl.float32) * scale).to(dtype)
-            tl.store(own_place, back, mask=is_kept & is_turned)
-            tl.store(x + heads[:, None] * D + d[None, :], back, mask=is_value)
+    row = cos_sin + tl.maximum(tl.load(positions + token), 0) * R
+    angle = tl.arange(0, P)
+    cos = tl.load(row + angle, mask=angle < R // 2, other=1.0).to(tl.float32)
+    sin = tl.load(row + R // 2 + angle, mask=angle < R // 2, other=0.0).to(tl.float32)
+    if BY_HEAD:
+        heads = tl.program_id(1) + tl.arange(0, 1)
+        if tl.program_id(1) < HQ + HK:
+            first, second = _halves(x, heads, HQ + HK, D, R, P)
+            _turn(
+                first, second, x, heads, HQ + HK, weight, eps, cos, sin, slot, cache, scales, own,
+                HQ, HK, D, R, BS, HAS_NORM, HAS_SCALES, LARGEST, ROUND_TRIP, True, P, REST,
+            )  # fmt: skip
+        else:
+            at, inside = _part(heads, HQ + 2 * HK, 0, D, D, DP)
+            values = tl.load(x + at, mask=inside, other=0.0)
+            _keep_values(
+                values, at, inside, x, heads, slot, cache, scales,
+                HQ, HK, D, BS, HAS_SCALES, LARGEST, ROUND_TRIP,
+            )  # fmt: skip
+    else:
+        # All loads are under way before the first store: none overtakes one that may be to the same place.
+        queries, keys = tl.arange(0, QUERIES), HQ + tl.arange(0, KEYS)
+        first, second = _halves(x, queries, HQ, D, R, P)
+        first_key, second_key = _halves(x, keys, HQ + HK, D, R, P)
+        at, inside = _part(keys + HK, HQ + 2 * HK, 0, D, D, DP)
+        values = tl.load(x + at, mask=inside, other=0.0)
+        _turn(
+            first, second, x, queries, HQ, weight, eps, cos, sin, slot, cache, scales, own,
+            HQ, HK, D, R, BS, HAS_NORM, HAS_SCALES, LARGEST, ROUND_TRIP, False, P, REST,
+        )  # fmt: skip
+        _turn(
+            first_key, second_key, x, keys, HQ + HK, weight, eps, cos, sin, slot, cache, scales, own,
+            HQ, HK, D, R, BS, HAS_NORM, HAS_SCALES, LARGEST, ROUND_TRIP, True, P, REST,
+        )  # fmt: skip
+        _keep_values(
+            values, at, inside, x, keys + HK, slot, cache, scales,
+            HQ, HK, D, BS, HAS_SCALES, LARGEST, ROUND_TRIP,
+        )  # fmt: skip
 
 
 def qkv_rope_write(
@@ -112,15 +202,25 @@ def qkv_rope_write(
     head_dim = kv_cache.shape[-1]
     turned = num_heads + num_kv_heads
     out = torch.empty((num_tokens, turned, head_dim), dtype=qkv.dtype, device=qkv.device)
-    heads = 1 if num_tokens <= _FEW_TOKENS else _HEADS_A_PROGRAM
+    rotary_dim = cos_sin.shape[1]
+    by_head = num_tokens <= _FEW_TOKENS
+    queries = triton.next_power_of_2(num_heads)
     if num_tokens:
-        _qkv_rope_write[(num_tokens, triton.cdiv(turned + num_kv_heads, heads))](
+        _qkv_rope_write[(num_tokens, turned + num_kv_heads if by_head else 1)](
             qkv, qkv.stride(0), qk_norm, eps, cos_sin, plan.positions, plan.slot_mapping, kv_cache, kv_scales, out,
-            HQ=num_heads, HK=num_kv_heads, D=head_dim, DP=triton.next_power_of_2(head_dim), R=cos_sin.shape[1],
-            BS=kv_cache.shape[3], HEADS=heads, HAS_NORM=qk_norm is not None, HAS_SCALES=kv_scales is not None,
+            HQ=num_heads, HK=num_kv_heads, D=head_dim, R=rotary_dim, BS=kv_cache.shape[3],
+            HAS_NORM=qk_norm is not None, HAS_SCALES=kv_scales is not None,
             LARGEST=0.0 if kv_scales is None else torch.finfo(kv_cache.dtype).max,
             ROUND_TRIP=kv_scales is not None and plan.prefill is not None,
-            EARLY=starts_early(), num_warps=1 if heads == 1 else 4, **early_launch(),
+            BY_HEAD=by_head, QUERIES=queries, KEYS=triton.next_power_of_2(num_kv_heads),
+            P=triton.next_power_of_2(rotary_dim // 2), REST=triton.next_power_of_2(max(1, head_dim - rotary_dim)),
+            DP=triton.next_power_of_2(head_dim), EARLY=starts_early(),
+            num_warps=1 if by_head else _num_warps(queries * rotary_dim // 2), **early_launch(),
         )  # fmt: skip
     values = qkv.unflatten(-1, (turned + num_kv_heads, head_dim))[:, turned:]
     return out[:, :num_heads], out[:, num_heads:], values
+
+
+def _num_warps(num_values: int) -> int:
+    """Of a program whose queries have so many values in a half: 8 a thread, 16 bytes."""
+    return min(8, max(1, triton.next_power_of_2(num_values) // 256))
