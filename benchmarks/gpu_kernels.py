@@ -7,8 +7,8 @@ Owns the inputs. `Sizes` are those of a busy step; a test has small ones for Tri
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from atom.model_ops.kernels.triton import decode, drawing, fp8_fused, fp8_linear
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm
 from atom.model_ops.kernels.triton.plan import attention_plan
 from atom.model_ops.step import StepInputs
-from benchmarks import gpu_linear, gpu_prefill
+from benchmarks import gpu_elementwise, gpu_linear, gpu_prefill
+from benchmarks.gpu_shapes import SHAPES, Shape
 from benchmarks.gpu_timing import seconds, seconds_in_a_graph
 
 
@@ -29,6 +30,7 @@ class Sizes:
     """rows: of a decode step; tokens: of a prefill step; batches: contexts of the sequences that decode, by name.
 
     weights: that few tokens are multiplied with. models, prompts: of which the attention of whole prompts is measured.
+    shapes, many, few: models and tokens of which what lies between products is.
     """
 
     rows: int = 256
@@ -48,6 +50,9 @@ class Sizes:
     weights: gpu_linear.Weights = gpu_linear.WEIGHTS
     models: gpu_prefill.Models = gpu_prefill.MODELS
     prompts: gpu_prefill.Prompts = gpu_prefill.PROMPTS
+    shapes: Mapping[str, Shape] = field(default_factory=lambda: {name: SHAPES[name] for name in ("0.6B", "8B")})
+    many: tuple[int, ...] = gpu_elementwise.MANY_TOKENS
+    few: tuple[int, ...] = gpu_elementwise.FEW_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +212,9 @@ KERNELS: dict[str, Callable[[Bench], list[dict[str, Any]]]] = {
     "decode splits": decode_splits,
     "prefill attention": lambda bench: gpu_prefill.prefill_attention(
         bench.device, bench.sizes.models, bench.sizes.prompts
+    ),
+    "prefill elementwise": lambda bench: gpu_elementwise.prefill_elementwise(
+        bench.device, bench.sizes.shapes, bench.sizes.many, bench.sizes.few
     ),
     "prefill attention cuDNN": lambda bench: gpu_prefill.prefill_attention_cudnn(
         bench.device, bench.sizes.models, bench.sizes.prompts
