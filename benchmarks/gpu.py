@@ -41,7 +41,7 @@ _SLOW_RATE, _START = 3e14, 14.0
 _PROFILED_ANSWER = 64
 # Kernels that are compiled in many forms.
 _KERNEL_SECONDS = {
-    "kernel linear": 45.0, "kernel linear early": 30.0, "kernel linear tiles": 150.0, "kernel prefill attention": 40.0,
+    "kernel linear": 25.0, "kernel linear early": 15.0, "kernel linear tiles": 60.0, "kernel prefill attention": 20.0,
 }  # fmt: skip
 
 
@@ -59,7 +59,7 @@ class Cell:
     def seconds(self) -> float:
         """What it takes, a model's start apart."""
         if self.kind == "kernel":
-            return _KERNEL_SECONDS.get(self.name, 12.0)
+            return _KERNEL_SECONDS.get(self.name, 8.0)
         if self.kind in ("start", "mixed"):
             return 0.0 if self.kind == "start" else 1.5
         shape = SHAPES[self.model]
