@@ -73,7 +73,8 @@ def linear(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
             tile = choose_tile(tokens, *copies[0].shape)
             found.append(_row(f"{name}, {tokens} tokens, the library", F.linear, tokens, copies))
             if tile is not None:
-                found.append(_row(f"{name}, {tokens} tokens, {_described(tile)}", _ours(tile), tokens, copies))
+                with _environment("ATOM_EARLY_START", "0"):
+                    found.append(_row(f"{name}, {tokens} tokens, {_described(tile)}", _ours(tile), tokens, copies))
     return found
 
 
@@ -83,11 +84,12 @@ def linear_tiles(device: torch.device, weights: Weights) -> list[dict[str, Any]]
     for name, copies in _copies(device, weights):
         width = copies[0].shape[1]
         for tokens in _TILE_TOKENS:
-            rows = [
-                _row(f"{name}, {tokens} tokens, {_described(tile)}", _ours(tile), tokens, copies)
-                for tile in _TILES
-                if _is_candidate(tile, tokens, width)
-            ]
+            with _environment("ATOM_EARLY_START", "0"):
+                rows = [
+                    _row(f"{name}, {tokens} tokens, {_described(tile)}", _ours(tile), tokens, copies)
+                    for tile in _TILES
+                    if _is_candidate(tile, tokens, width)
+                ]
             found += sorted(rows, key=lambda row: row["value"])
     return found
 

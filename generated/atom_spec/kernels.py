@@ -34,15 +34,11 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Operations that belong together. same: what must be equal for all of them.
-
-    on_request: backends that are taken only where one of the operations is asked of them by name.
-    """
+    """Operations that belong together. same: what must be equal for all of them."""
 
     name: str
     same: Literal["layout", "backend", "nothing"]
     help: str
-    on_request: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +70,7 @@ BACKENDS: dict[str, Backend] = {
 }
 
 GROUPS: dict[str, Group] = {
-    "linear": Group(
-        name="linear", same="backend", on_request=("triton",), help="Projections; the packed weight is the backend's."
-    ),
+    "linear": Group(name="linear", same="backend", help="Projections; the packed weight is the backend's."),
     "fp8_linear": Group(
         name="fp8_linear",
         same="backend",

@@ -582,8 +582,8 @@ ENVIRONMENT: tuple[Setting, ...] = (
     Setting(
         name="ATOM_EARLY_START",
         type="boolean",
-        default=False,
-        help="Let the Triton kernels of a decode step start while the kernel before them still runs; products of few tokens (ATOM_KERNELS=linear=triton) read their weights meanwhile. NVIDIA's GPUs from Hopper on.",
+        default=True,
+        help="Let the Triton kernels of a decode step start while the kernel before them still runs; products of few tokens read their weights meanwhile. NVIDIA's GPUs from Hopper on.",
         group="environment",
         used_by="environment",
     ),

@@ -50,15 +50,11 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Operations that belong together. same: what must be equal for all of them.
-
-    on_request: backends that are taken only where one of the operations is asked of them by name.
-    """
+    """Operations that belong together. same: what must be equal for all of them."""
 
     name: str
     same: Literal["layout", "backend", "nothing"]
     help: str
-    on_request: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +85,6 @@ def _check(file: YamlFile) -> None:
     for name, group in data["groups"].items():
         if group.get("same") not in _SAME:
             raise file.error(f"same must be one of {', '.join(_SAME)}", "groups", name)
-        if group.get("on_request") and group["same"] != "backend":
-            raise file.error("on_request is for groups with the same backend", "groups", name)
-        for backend in group.get("on_request", ()):
-            if backend not in data["backends"]:
-                raise file.error(f"unknown backend {backend!r}", "groups", name, "on_request")
     for name, operation in data["operations"].items():
         at = ("operations", name)
         if set(operation) != {"group", "summary", "arguments", "returns"}:
@@ -174,9 +165,6 @@ def _page(data: dict[str, Any]) -> str:
         text += f"\n## {group}\n\n{fields['help']}"
         if fields["same"] != "nothing":
             text += f" All from the same {fields['same']}."
-        if fields.get("on_request"):
-            names = ", ".join(f"`{backend}`" for backend in fields["on_request"])
-            text += f" Only by `ATOM_KERNELS`: {names}."
         text += "\n\n"
         chosen = {name: op for name, op in data["operations"].items() if op["group"] == group}
         text += markdown_table(("operation", "arguments", "returns"), [_row(name, op) for name, op in chosen.items()])

@@ -112,18 +112,18 @@ def test_operations_that_share_the_cache_share_its_layout() -> None:
     assert {forced.choice[name] for name in attention} == {"reference"}
 
 
-@pytest.mark.parametrize("asked", ["linear=triton", "linear_pack=triton", "linear=triton,rms_norm=reference"])
-def test_a_backend_on_request_is_taken_for_the_whole_group_only_when_it_is_named(asked: str) -> None:
+@pytest.mark.parametrize("asked", ["linear=reference", "linear_pack=reference", "linear=reference,rms_norm=reference"])
+def test_a_backend_that_is_named_for_an_operation_does_the_group_where_it_shares_one(asked: str) -> None:
     both = table_with(linear={"triton": entry()}, linear_pack={"triton": entry()})
     for platform in ("cuda", "rocm"):
-        for overrides, backend in (("", "reference"), (asked, "triton")):
+        for overrides, backend in (("", "triton"), (asked, "reference")):
             choice = select_kernels(platform, overrides, both).choice
             assert (choice["linear"], choice["linear_pack"]) == (backend, backend)
     with pytest.raises(ValueError, match=r"no usable kernel for linear.*triton: not implemented"):
-        select_kernels("cuda", asked, table_with())
+        select_kernels("cuda", "linear=triton", table_with())
 
 
-def test_a_backend_on_request_shares_the_cache_with_others() -> None:
+def test_backends_of_one_layout_share_the_cache() -> None:
     pytest.importorskip("triton", reason="Triton is not installed")
     assert select_kernels("cuda")["attention_prefill"].__module__.endswith(".fresh_prefill")
     asked = select_kernels("cuda", "attention_prefill=torch_flash")

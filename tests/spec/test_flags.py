@@ -72,7 +72,7 @@ NEGATIVE = {
 VARIABLES = {
     "ATOM_API_KEY": None,
     "ATOM_KERNELS": None,
-    "ATOM_EARLY_START": False,
+    "ATOM_EARLY_START": True,
     "ATOM_CPU_THREADS": 0,
     "ATOM_TORCH_PROFILER_DIR": None,
     "ATOM_PROFILER_MORE": False,

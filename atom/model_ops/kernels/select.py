@@ -102,15 +102,11 @@ def parse_overrides(text: str) -> dict[str, str]:
 def _select_group(
     group: str, operations: list[str], order: tuple[str, ...], wanted: Mapping[str, str], importer: _Importer
 ) -> dict[str, str]:
-    """A backend an operation. Where the group shares something, the first kind that all operations have wins.
-
-    Backends on request are no kind of their own; once asked for, they do the group's other operations too.
-    """
+    """A backend an operation. Where the group shares something, the first kind that all operations have wins."""
     same = GROUPS[group].same
     if same == "nothing":
         return _first(operations, order, set(BACKENDS), wanted, importer)
-    asked_for = [wanted[name] for name in operations if name in wanted]
-    candidates = dict.fromkeys(asked_for + [name for name in order if name not in GROUPS[group].on_request])
+    candidates = dict.fromkeys([*(wanted[name] for name in operations if name in wanted), *order])
     problem: ValueError | None = None
     for kind in dict.fromkeys(_kind(backend, same) for backend in candidates):
         of_kind = {backend for backend in BACKENDS if _kind(backend, same) == kind}
@@ -155,7 +151,7 @@ def _log(platform: str, choice: Mapping[str, str], importer: _Importer) -> None:
         logger.info("kernels on %s: %s does %s", platform, backend, ", ".join(operations))
     preferred = PLATFORMS[platform][0]
     for operation, backend in choice.items():
-        if backend != preferred and preferred not in GROUPS[OPERATIONS[operation].group].on_request:
+        if backend != preferred:
             why = importer.find(operation, preferred)
             logger.info(
                 "kernels: %s by %s, not %s: %s",

@@ -170,13 +170,13 @@ def few_tokens() -> None:
 
 
 def early() -> None:
-    """The kernels of a decode step, two kinds of products among them."""
-    x, weight = torch.zeros(2, 1024, dtype=torch.bfloat16), torch.zeros(64, 1024, dtype=torch.bfloat16)
+    """The kernels of a decode step, every kind of product among them."""
+    x = torch.zeros(2, 1024, dtype=torch.bfloat16)
     norm.rms_norm(x, x[0], 1e-6)
     norm.add_rms_norm(x, x.clone(), x[0], 1e-6)
     activation.silu_and_mul(x)
-    for few in (x, torch.zeros(8, 1024, dtype=torch.bfloat16)):
-        linear.linear(few, linear.linear_pack(weight, None))
+    for tile in (by_threads(8, 1024, 4), by_tensor_cores(8, 8, 6), by_rows(32, 256, 2, 4)):
+        few_linear(x, torch.zeros(64, 1024, dtype=torch.bfloat16), None, tile)
     step = make_step([300], [1], [[*range(20)]], 16, 1)
     cache = torch.zeros(kv_cache.kv_cache_shape(20, 16, 8, 128), dtype=torch.bfloat16)
     step.plan = made = plan.attention_plan(step)

@@ -36,12 +36,13 @@ def test_kernels_compile(target: str, shapes: tuple[str, ...]) -> None:
     kernels = {line.split()[0] for line in compiled(target, *shapes)}
     assert {"_rms_norm", "_silu_and_mul", "_qkv_rope_write", "_decode", "_prefill", "_slice_argmax"} <= kernels
     assert ("_fresh_prefill" in kernels) == (target == "sm90")
-    assert {"_quantize", "_fp8_product", "_linear_by_threads", "_linear_by_tensor_cores"} <= kernels
+    assert {"_quantize", "_fp8_product"} <= kernels
+    assert {"_linear_by_threads", "_linear_by_tensor_cores", "_linear_by_rows"} <= kernels
 
 
 def test_kernels_start_early_where_a_gpu_can(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("_rms_norm", "_add_rms_norm", "_silu_and_mul", "_qkv_rope_write", "_share_out", "_decode", "_join")
-    wanted = {*names, "_linear_by_threads", "_linear_by_tensor_cores"}
+    wanted = {*names, "_linear_by_threads", "_linear_by_tensor_cores", "_linear_by_rows"}
     let_next, wait = "griddepcontrol.launch_dependents", "griddepcontrol.wait"
     monkeypatch.setenv("ATOM_EARLY_START", "1")
     for target in ("sm90", "gfx942"):

@@ -20,6 +20,7 @@ from atom.model_ops.kernels.triton.linear_few import (
     by_tensor_cores,
     by_threads,
     few_linear,
+    is_amd,
 )
 
 # Rows of a weight begin at 16 bytes and more, else loads are narrow.
@@ -60,7 +61,7 @@ def linear(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
 @functools.cache
 def choose_tile(num_tokens: int, num_outputs: int, width: int) -> Tile | None:
     """The tile for a product of 1 to MAX_TOKENS tokens; None where the library is faster, or was never compared."""
-    if width % _MULTIPLE or width > _STEP * _MAX_STEPS:
+    if width % _MULTIPLE or width > _STEP * _MAX_STEPS or is_amd():
         return None
     if num_tokens <= _TOKENS_BY_THREADS:
         return _by_threads(width)
