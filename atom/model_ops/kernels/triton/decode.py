@@ -9,6 +9,8 @@ is. Shapes: Td tokens, HQ/HK heads, D head size, W items, R rows of results.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import triton
 import triton.language as tl
@@ -20,6 +22,24 @@ from atom.model_ops.kernels.triton.shares import Shares, share_out
 
 # Parts that are joined at a time, beyond those that every token has rows for.
 _CHUNK = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Keys a tile, stages of the pipeline and warps of a program. Of an 8-bit cache (pairs.py): whether it is read in
+    pairs where the device can, and whether sums are added up last.
+    """
+
+    tile: int
+    stages: int = 3
+    warps: int = 4
+    pairs: bool = True
+    sums_last: bool = True
+
+
+def choose_form(dtype: torch.dtype, padded: int, is_float8: bool) -> Form:
+    """By the queries' type, the head size's power of two and the cache."""
+    return Form(32 if dtype == torch.float32 or padded > 128 else 64)
 
 
 @triton.jit
@@ -75,7 +95,7 @@ def _decode(
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,
     N: tl.constexpr, HAS_SCALES: tl.constexpr, HAS_WINDOW: tl.constexpr, HAS_ROWS: tl.constexpr,
     HAS_SINKS: tl.constexpr, SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
-    JOINS: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
+    PAIRS: tl.constexpr, SUMS_LAST: tl.constexpr, JOINS: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """items as in Shares; partial [HQ, R, D] and log_sums [HQ, R] of parts that are not all. JOINS: the last one joins;
     arrivals [Td, HK] counts those done, zeros before and after.
@@ -92,6 +112,7 @@ def _decode(
     heads, is_head, acc, total, largest = attend_part(
         q, q_stride, cache, scales, tables, table_stride, rows, sinks, token, head, part, start, end, length, scale,
         window, HQ, HK, D, DP, BS, M, N, HAS_SCALES, HAS_WINDOW, HAS_ROWS, HAS_SINKS, SOFT_CAP, PRECISION, STAGES,
+        PAIRS, SUMS_LAST,
     )  # fmt: skip
     group: tl.constexpr = HQ // HK
     d = tl.arange(0, DP)
@@ -144,10 +165,10 @@ def attention_decode(
     num_tokens, num_heads, head_dim = q.shape
     num_kv_heads, block_size = kv_cache.shape[2], kv_cache.shape[3]
     padded = max(16, triton.next_power_of_2(head_dim))
-    tile = 32 if q.dtype == torch.float32 or padded > 128 else 64
+    form = choose_form(q.dtype, padded, kv_scales is not None)
     shares: Shares = plan.keep(
-        (num_tokens, num_kv_heads, tile, window),
-        lambda: share_out(plan.positions, num_tokens, num_kv_heads, tile, window),
+        (num_tokens, num_kv_heads, form.tile, window),
+        lambda: share_out(plan.positions, num_tokens, num_kv_heads, form.tile, window),
     )
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
     partial = torch.empty((num_heads, shares.num_rows, head_dim), dtype=torch.float32, device=q.device)
@@ -156,10 +177,11 @@ def attention_decode(
         q, q.stride(0), kv_cache, kv_scales, plan.block_tables, plan.block_tables.stride(0), plan.decode_rows,
         shares.items, sinks, out, partial, log_sums, shares.num_rows, shares.arrivals, scale * LOG2_E, window or 0,
         HQ=num_heads, HK=num_kv_heads, D=head_dim, DP=padded, BS=block_size,
-        M=max(16, triton.next_power_of_2(num_heads // num_kv_heads)), N=tile, HAS_SCALES=kv_scales is not None,
-        HAS_WINDOW=window is not None, HAS_ROWS=plan.decode_rows is not None, HAS_SINKS=sinks is not None,
-        SOFT_CAP=soft_cap, PRECISION=precision(q.dtype), STAGES=3, JOINS=shares.fixed == 0, CHUNK=_CHUNK,
-        EARLY=starts_early(), num_warps=4, **early_launch(),
+        M=max(16, triton.next_power_of_2(num_heads // num_kv_heads)), N=form.tile,
+        HAS_SCALES=kv_scales is not None, HAS_WINDOW=window is not None, HAS_ROWS=plan.decode_rows is not None,
+        HAS_SINKS=sinks is not None, SOFT_CAP=soft_cap, PRECISION=precision(q.dtype), STAGES=form.stages,
+        PAIRS=form.pairs, SUMS_LAST=form.sums_last, JOINS=shares.fixed == 0, CHUNK=_CHUNK, EARLY=starts_early(),
+        num_warps=form.warps, **early_launch(),
     )  # fmt: skip
     if shares.fixed:
         _join[(num_tokens, num_heads)](
