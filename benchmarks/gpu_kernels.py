@@ -11,16 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 
-from atom.model_ops.float8 import float8_dtype, quantize
+from atom.model_ops.float8 import float8_dtype
 from atom.model_ops.kernels.reference import sampling as plain
-from atom.model_ops.kernels.triton import decode, drawing, fp8_fused, fp8_linear, fp8_quantize, kv_cache, masks, norm
-from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm
-from atom.model_ops.kernels.triton.plan import attention_plan
-from atom.model_ops.step import StepInputs
-from benchmarks import gpu_elementwise, gpu_linear, gpu_prefill
+from atom.model_ops.kernels.triton import drawing, fp8_fused, fp8_linear, fp8_quantize, masks, norm
+from atom.model_ops.kernels.triton.fp8_quantize import InputForm
+from benchmarks import gpu_decode, gpu_elementwise, gpu_fp8, gpu_linear, gpu_prefill
 from benchmarks.gpu_shapes import SHAPES, Shape
 from benchmarks.gpu_timing import seconds, seconds_in_a_graph
 
@@ -38,15 +35,8 @@ class Sizes:
     vocab: int = 151936
     width: int = 4096
     outputs: int = 24576
-    heads: tuple[int, int] = (32, 8)
-    head_dim: int = 128
-    layers: int = 36
-    batches: tuple[tuple[str, tuple[int, ...]], ...] = (
-        ("63 of 1024 and one of 32768", (*[1024] * 63, 32768)),
-        ("256 of 1088", (1088,) * 256),
-        ("8 of 1088", (1088,) * 8),
-        ("one of 1088", (1088,)),
-    )
+    model: gpu_decode.Model = gpu_decode.MODEL
+    batches: gpu_decode.Batches = gpu_decode.BATCHES
     weights: gpu_linear.Weights = gpu_linear.WEIGHTS
     models: gpu_prefill.Models = gpu_prefill.MODELS
     prompts: gpu_prefill.Prompts = gpu_prefill.PROMPTS
@@ -133,83 +123,16 @@ def fp8_quantise(bench: Bench) -> list[dict[str, Any]]:
     return found
 
 
-def fp8_product(bench: Bench) -> list[dict[str, Any]]:
-    """A large projection of few and many tokens: by whoever the table takes, and by the Triton product."""
-    outputs, width, device = bench.sizes.outputs, bench.sizes.width, bench.device
-    wide = torch.randn(outputs, width, device=device)
-    blocks = torch.ones(-(-outputs // GROUP), -(-width // GROUP), device=device)
-    by_row = quantize(wide, torch.float8_e4m3fn)
-    found = []
-    for kind, (weight, scales), rows in (("by row", by_row, 1), ("in blocks", (by_row[0], blocks), GROUP)):
-        packed = fp8_linear.fp8_linear_pack(weight, scales, rows, None, torch.bfloat16)
-        for tokens in dict.fromkeys((1, min(32, bench.sizes.rows), bench.sizes.rows, bench.sizes.tokens)):
-            x = torch.randn(tokens, width, device=device).bfloat16()
-            rounded = fp8_quantize.quantize(x, packed.input_form)
-            by = "Triton" if packed.product is fp8_linear._by_triton else "torch"
-            name, calls = f"{tokens} x {width} x {outputs}, {kind}", 10 if tokens < 1024 else 2
-            found.append(bench.row(f"{name}, by {by}", lambda x=rounded, p=packed: p.product(x, p), calls))
-            if by == "torch":
-                found.append(
-                    bench.row(f"{name}, by Triton", lambda x=rounded, p=packed: fp8_linear._by_triton(x, p), calls)
-                )
-            found.append(bench.floor(name, outputs * width + tokens * (width + 2 * outputs)))
-    return found
-
-
-def decode_splits(bench: Bench) -> list[dict[str, Any]]:
-    """Decode attention of all layers of a step, its plan included, by ATOM_DECODE_SPLITS; both caches."""
-    sizes, device = bench.sizes, bench.device
-    heads, kv_heads = sizes.heads
-    found = []
-    for name, contexts in sizes.batches:
-        step = decodes(contexts, device)
-        shape = kv_cache.kv_cache_shape(int(step.block_tables.max()) + 1, 16, kv_heads, sizes.head_dim)
-        q = torch.randn(len(contexts), heads, sizes.head_dim, device=device).bfloat16()
-        for kind, dtype in (("bf16", torch.bfloat16), ("fp8", float8_dtype(device))):
-            cache = torch.randn(shape, dtype=torch.bfloat16, device=device).to(dtype)
-            scales = torch.ones(2, kv_heads, device=device) if kind == "fp8" else None
-
-            def attend(splits: str, cache: Any = cache, scales: Any = scales, q: Any = q, step: Any = step) -> None:
-                made = attention_plan(step)
-                made.is_balanced, made.joins_last = splits == "balanced", splits == "joined"
-                for _ in range(sizes.layers):
-                    decode.attention_decode(q, cache, scales, made, sizes.head_dim**-0.5, None, 0.0, None)
-
-            for splits in ("equal", "joined", "balanced"):
-                one = bench.row(f"{name}, {kind} cache, {splits}", lambda s=splits, f=attend: f(s), 1)
-                found.append({**one, "value": one["value"] / sizes.layers, "unit": "us a layer"})
-            floor = bench.floor(f"{name}, {kind} cache", sum(contexts) * 2 * kv_heads * sizes.head_dim * dtype.itemsize)
-            found.append({**floor, "unit": "us a layer"})
-    return found
-
-
-def decodes(contexts: tuple[int, ...], device: torch.device) -> StepInputs:
-    """A step of decodes of sequences with so many keys, their blocks of 16 in random places."""
-    lens = np.asarray(contexts)
-    counts = -(-lens // 16)
-    blocks = np.random.default_rng(3).permutation(int(counts.sum())).astype(np.int32)
-    tables = np.zeros((len(lens), int(counts.max())), dtype=np.int32)
-    tables[np.arange(tables.shape[1]) < counts[:, None]] = blocks
-    positions = torch.from_numpy(lens - 1).to(device)
-    return StepInputs(
-        token_ids=torch.zeros_like(positions),
-        positions=positions,
-        slot_mapping=torch.full_like(positions, -1),
-        block_tables=torch.from_numpy(tables).to(device),
-        context_lens=(lens - 1).astype(np.int32),
-        query_lens=np.ones(len(lens), dtype=np.int32),
-        num_decodes=len(lens),
-        num_decode_tokens=len(lens),
-        block_size=16,
-    )
-
-
 KERNELS: dict[str, Callable[[Bench], list[dict[str, Any]]]] = {
     "sample": sample,
     "mask_logits": mask_logits,
     "fp8 quantise": fp8_quantise,
-    "fp8 product": fp8_product,
-    "decode splits": decode_splits,
+    "fp8 product": lambda bench: gpu_fp8.products(bench.device, gpu_fp8.layers_only(bench.sizes.weights)),
+    "fp8 norm and product": lambda bench: gpu_fp8.with_norm(bench.device, gpu_fp8.layers_only(bench.sizes.weights)),
+    "fp8 tiles": lambda bench: gpu_fp8.tiles(bench.device, gpu_fp8.layers_only(bench.sizes.weights)),
+    "decode splits": lambda bench: gpu_decode.decode_splits(
+        bench.device, bench.bandwidth, bench.sizes.model, bench.sizes.batches
+    ),
     "prefill attention": lambda bench: gpu_prefill.prefill_attention(
         bench.device, bench.sizes.models, bench.sizes.prompts
     ),

@@ -26,11 +26,12 @@ SETTINGS: dict[str, Any] = {
 # In a process of its own: the interpreter must be chosen before Triton is imported.
 KERNELS = """
 import torch
+from benchmarks.gpu_decode import Model
 from benchmarks.gpu_kernels import KERNELS, Bench, Sizes
 from benchmarks.gpu_shapes import Shape
 torch.set_num_threads(1)
-sizes = Sizes(2, 5, 200, 128, 40, (4, 2), 16, 1, (("two", (70, 5)),), (("w", 16, 512),), (("m", 2, 1, 64),), ((2, 9),),
-              {"t": Shape(64, 1, 4, 48, True, {}, {}, 2, 16)}, (3, 2), (1,))
+sizes = Sizes(2, 5, 200, 128, 40, Model((4, 2), 16, 1), (("two", (70, 5)),), (("w", 16, 512),), (("m", 2, 1, 64),),
+              ((2, 9),), {"t": Shape(64, 1, 4, 48, True, {}, {}, 2, 16)}, (3, 2), (1,))
 bench = Bench(torch.device("cpu"), 1e9, sizes)
 for name, measure in KERNELS.items():
     for row in measure(bench):
@@ -110,7 +111,7 @@ def test_kernels_run_under_the_interpreter() -> None:
     assert ran.returncode == 0, ran.stderr[-3000:]
     names = [cell.name.removeprefix("kernel ") for cell in all_cells() if cell.kind == "kernel"]
     assert list(dict.fromkeys(line.split(": ")[0] for line in ran.stdout.splitlines())) == names
-    assert "decode splits: two, fp8 cache, balanced" in ran.stdout
+    assert "decode splits: two, fp8 cache, shared" in ran.stdout
     assert "prefill attention: m 2x9, torch, rate" in ran.stdout
     assert "prefill elementwise: t, 3 tokens, silu_and_mul, 1024 values, 4 warps, in order" in ran.stdout
     assert "linear: w 16 x 512, 8 tokens, the library" in ran.stdout

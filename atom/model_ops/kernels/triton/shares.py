@@ -95,10 +95,15 @@ def num_parts(num_tokens: int, num_kv_heads: int) -> int:
     return min(_MAX_PARTS, triton.next_power_of_2(wanted))
 
 
+def fixed_rows(parts: int) -> int:
+    """Rows for results that every token has; none in a large batch, where few tokens have several parts."""
+    return parts if parts > 1 else 0
+
+
 def share_out(positions: torch.Tensor, num_tokens: int, num_kv_heads: int, tile: int, window: int | None) -> Shares:
     """The work of the first num_tokens tokens, by positions [T]; tile: keys that are not divided. One kernel."""
     parts = num_parts(num_tokens, num_kv_heads)
-    fixed = parts if parts > 1 else 0
+    fixed = fixed_rows(parts)
     num_shares = num_tokens * parts if parts > 1 else triton.cdiv(_WANTED_PROGRAMS, num_kv_heads)
     # Each token has one part, and what is left of its keys is cut into parts of a share at least.
     num_items = num_tokens + num_shares - 1
