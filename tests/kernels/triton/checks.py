@@ -23,6 +23,7 @@ from atom.model_ops.kernels.select import select_kernels
 from atom.model_ops.kernels.triton import activation, decode, fresh_prefill, kv_cache, norm, plan, prefill, sampling
 from atom.model_ops.rope import rope_table
 from atom.model_ops.step import StepInputs
+from benchmarks import gpu_decode_fp8
 from tests.kernels.dense import dense_attention, make_step
 from tests.kernels.triton import interpreted
 from tests.kernels.triton.fp8_checks import FP8_CHECKS
@@ -30,6 +31,7 @@ from tests.kernels.triton.fresh_checks import FRESH_CHECKS
 from tests.kernels.triton.linear_checks import LINEAR_CHECKS
 from tests.kernels.triton.padded_checks import PADDED_CHECKS
 from tests.kernels.triton.sampling_checks import SAMPLING_CHECKS
+from tests.kernels.triton.shares_checks import SHARES_CHECKS
 from tests.kernels.triton.splits import cut_into
 
 _CPU = torch.device("cpu")
@@ -183,6 +185,15 @@ CASES = {
     "fp8, one part, window": Case((60, 20), (1, 1), 2, block_size=64, window=30, parts=1, float8=_FLOAT8),
     "fp8, cap, sinks": Case((60, 2), (3, 3), 2, heads=(4, 1), soft_cap=0.7, has_sinks=True, float8=_FLOAT8),
     "fp8, bf16": Case((130, 0), (1, 70), 1, heads=(2, 1), head_dim=128, dtype=torch.bfloat16, float8=_FLOAT8),
+    "fp8, bf16, window, sinks": Case(
+        (90, 12, 0), (1, 1, 9), 2, (4, 1), 80, 1, 30, torch.bfloat16, has_sinks=True, float8=_FLOAT8
+    ),
+    "fp8, bf16, cap, drafts": Case(
+        (60, 2), (3, 3), 2, (6, 2), 64, 64, None, torch.bfloat16, parts=1, soft_cap=0.7, float8=_FLOAT8
+    ),
+    "fp8, bf16, far": Case(
+        (40, 0), (1, 1), 2, (2, 2), 256, 32, None, torch.bfloat16, first_block=70_000, float8=_FLOAT8
+    ),
     "fp8, bf16, fresh": Case((0,), (70,), 0, heads=(2, 2), dtype=torch.bfloat16, float8=_FLOAT8),
     "offsets beyond 31 bits": Case((40, 0), (1, 20), 1, heads=(2, 2), head_dim=256, block_size=32, first_block=70_000),
 }
@@ -251,11 +262,21 @@ def make_cache(shape: tuple[int, ...], case: Case, device: torch.device) -> torc
     """A cache full of poison; one for high block ids takes memory only where it is written."""
     if not case.first_block:
         return torch.full(shape, 100.0, device=device).to(case.float8 or case.dtype)
+    dtype = case.float8 or case.dtype
     if device.type == "cpu":
         from atom.model_engine.kv_cache import lazy_zeros
 
-        return lazy_zeros(shape, case.dtype, device)
-    return torch.zeros(shape, dtype=case.dtype, device=device)
+        return lazy_zeros(shape, dtype, device)
+    return torch.zeros(shape, dtype=dtype, device=device)
+
+
+def check_forms(device: torch.device) -> None:
+    """Decode attention over an fp8 cache in each form that is measured; stages and warps are a device's alone."""
+    case = Case((130, 300), (1, 1), 2, (4, 2), 128, dtype=torch.bfloat16, parts=2, float8=_FLOAT8)
+    forms = (*gpu_decode_fp8.FORMS, *gpu_decode_fp8.FORMS_OF_LONG_PARTS)
+    for form in forms if device.type == "cuda" else {replace(form, stages=3, warps=4) for form in forms}:
+        with gpu_decode_fp8.only(form):
+            check_attention(case, device)
 
 
 def check_joins(device: torch.device) -> None:
@@ -351,7 +372,9 @@ CHECKS: dict[str, Callable[[torch.device], None]] = {
     "writes, a program a token": check_writes_by_token,
     "padding": check_padding,
     "joins": check_joins,
+    "fp8 forms": check_forms,
     **PADDED_CHECKS,
+    **SHARES_CHECKS,
     **{name: lambda device, case=case: check_attention(case, device) for name, case in CASES.items()},
     **FRESH_CHECKS,
     **{

@@ -55,8 +55,9 @@ def _share_out(
         skipped = tl.maximum(lengths - window, 0) // N
     tiles = tl.cdiv(lengths, N) - skipped
     share = tl.maximum(tl.cdiv(tl.sum(tiles, axis=0), num_shares), 1)
-    # Beyond the parts that equal lengths have, a quarter more than a share is not worth another part.
-    counts = tl.maximum(tl.minimum(tl.cdiv(tiles, share), parts), tl.cdiv(tiles, share + share // 4))
+    # A quarter more keys than in a batch of equal lengths are not worth another part.
+    is_long = tiles > parts * share + parts * share // 4
+    counts = tl.where(is_long, tl.cdiv(tiles, share), tl.minimum(tl.cdiv(tiles, share), parts))
     sizes = tl.cdiv(tiles, tl.maximum(counts, 1))
     counts = tl.where(every < num_tokens, tl.maximum(tl.cdiv(tiles, tl.maximum(sizes, 1)), 1), 0)
 
