@@ -85,7 +85,8 @@ def all_cells() -> list[Cell]:
         found += [Cell(f"{model} profile B={batch}", "profile", model, batch) for batch in shape.profiled]
     kernels = (
         "sample", "mask_logits", "fp8 quantise", "fp8 product", "fp8 norm and product", "fp8 tiles", "decode splits",
-        "prefill attention", "prefill elementwise", "prefill attention cuDNN", "linear", "linear early", "linear tiles",
+        "decode fp8", "prefill attention", "prefill elementwise", "prefill attention cuDNN", "linear", "linear early",
+        "linear tiles",
     )  # fmt: skip
     return [*found, *(Cell(f"kernel {name}", "kernel") for name in kernels)]
 

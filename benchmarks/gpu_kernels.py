@@ -17,7 +17,7 @@ from atom.model_ops.float8 import float8_dtype
 from atom.model_ops.kernels.reference import sampling as plain
 from atom.model_ops.kernels.triton import drawing, fp8_fused, fp8_linear, fp8_quantize, masks, norm
 from atom.model_ops.kernels.triton.fp8_quantize import InputForm
-from benchmarks import gpu_decode, gpu_elementwise, gpu_fp8, gpu_linear, gpu_prefill
+from benchmarks import gpu_decode, gpu_decode_fp8, gpu_elementwise, gpu_fp8, gpu_linear, gpu_prefill
 from benchmarks.gpu_shapes import SHAPES, Shape
 from benchmarks.gpu_timing import seconds, seconds_in_a_graph
 
@@ -28,6 +28,7 @@ class Sizes:
 
     weights: that few tokens are multiplied with. models, prompts: of which the attention of whole prompts is measured.
     shapes, many, few: models and tokens of which what lies between products is.
+    fp8_batches: as batches, whose caches hold fp8.
     """
 
     rows: int = 256
@@ -43,6 +44,7 @@ class Sizes:
     shapes: Mapping[str, Shape] = field(default_factory=lambda: {name: SHAPES[name] for name in ("0.6B", "8B")})
     many: tuple[int, ...] = gpu_elementwise.MANY_TOKENS
     few: tuple[int, ...] = gpu_elementwise.FEW_TOKENS
+    fp8_batches: gpu_decode.Batches = gpu_decode_fp8.FP8_BATCHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,9 @@ KERNELS: dict[str, Callable[[Bench], list[dict[str, Any]]]] = {
     "fp8 tiles": lambda bench: gpu_fp8.tiles(bench.device, gpu_fp8.layers_only(bench.sizes.weights)),
     "decode splits": lambda bench: gpu_decode.decode_splits(
         bench.device, bench.bandwidth, bench.sizes.model, bench.sizes.batches
+    ),
+    "decode fp8": lambda bench: gpu_decode_fp8.decode_fp8(
+        bench.device, bench.bandwidth, bench.sizes.model, bench.sizes.fp8_batches
     ),
     "prefill attention": lambda bench: gpu_prefill.prefill_attention(
         bench.device, bench.sizes.models, bench.sizes.prompts

@@ -31,7 +31,7 @@ from benchmarks.gpu_kernels import KERNELS, Bench, Sizes
 from benchmarks.gpu_shapes import Shape
 torch.set_num_threads(1)
 sizes = Sizes(2, 5, 200, 128, 40, Model((4, 2), 16, 1), (("two", (70, 5)),), (("w", 16, 512),), (("m", 2, 1, 64),),
-              ((2, 9),), {"t": Shape(64, 1, 4, 48, True, {}, {}, 2, 16)}, (3, 2), (1,))
+              ((2, 9),), {"t": Shape(64, 1, 4, 48, True, {}, {}, 2, 16)}, (3, 2), (1,), (("two", (70, 5)),))
 bench = Bench(torch.device("cpu"), 1e9, sizes)
 for name, measure in KERNELS.items():
     for row in measure(bench):
