@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,12 @@ PROMPTS: Prompts = ((1, 8192), (8, 2048), (1, 1024), (16, 256))
 MODELS: Models = tuple(
     (name, SHAPES[name].heads, SHAPES[name].kv_heads, SHAPES[name].head_dim) for name in ("0.6B", "8B")
 )
-_FORMS = {"a program alone": ALONE, "two programs at a time": IN_TWOS}
+_FORMS = {
+    "a program alone": ALONE,
+    "a program alone, one head": replace(ALONE, heads=1),
+    "two programs at a time": IN_TWOS,
+    "two programs at a time, one head": replace(IN_TWOS, heads=1),
+}
 
 
 def prefill_attention(

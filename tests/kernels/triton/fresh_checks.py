@@ -23,7 +23,7 @@ from atom.model_ops.kernels.triton.fresh_prefill import (
 from atom.model_ops.kernels.triton.plan import Plan, PrefillRows
 from tests.kernels.dense import dense_attention
 
-_FORMS = (ALONE, IN_TWOS)
+_FORMS = (ALONE, IN_TWOS, replace(IN_TWOS, heads=1))
 # float32 shows what 16 bits round away; only the interpreter has the room for it. Many tiles of few tokens.
 _SMALL_FORMS = (
     replace(ALONE, queries=16, keys=8),
@@ -112,7 +112,7 @@ def check_tiles(device: torch.device) -> None:
     rows = PrefillRows(np.array([5, 40, 16]), np.zeros(3, np.int64), 0, device)
     assert tiles_by_prompt(rows, 16).tolist() == [[37, 8, 32], [21, 16, 16], [5, 16, 0], [45, 16, 0], [0, 5, 0]]
     assert (choose_form(1), choose_form(264), choose_form(265)) == (ALONE, ALONE, IN_TWOS)
-    assert ALONE.queries == IN_TWOS.queries
+    assert (ALONE.queries, ALONE.heads) == (IN_TWOS.queries, IN_TWOS.heads)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """Prefill attention of fresh prompts over their own keys and values, shaped for Hopper.
 
-A program takes a tile of queries of one head; only tiles on the diagonal are masked. The tensor cores are not to wait
-for a softmax: few programs compute it while their own next product is under way, of many two share a multiprocessor.
+A program takes a tile of queries, of two heads where they share keys, so that it has half as many tokens and fewer
+keys that they do not see; only tiles on the diagonal are masked. The tensor cores are not to wait for a softmax: few
+programs compute it while their own next product is under way, of many two share a multiprocessor.
 Other GPUs, rows with earlier tokens in the cache, windows, soft caps, sinks, other types and head sizes take
 `prefill`'s way.
 Shapes: Tp tokens, HQ/HK heads, D head size, M queries and N keys of a tile.
@@ -27,6 +28,7 @@ from atom.model_ops.kernels.triton.plan import Plan, PrefillRows, upload
 class Form:
     """What a program is like: queries and keys of its tiles, how many of these are on their way, and its warps.
 
+    heads: that share a tile's queries, where so many share keys.
     holds_queries: in registers; else products read them from shared memory, which takes as long as a product with 64
     keys does. looks_ahead: the next scores are under way while the softmax of these is computed; else another program
     is to fill the tensor cores.
@@ -38,6 +40,7 @@ class Form:
     holds_queries: bool
     looks_ahead: bool
     warps: int
+    heads: int = 2
 
 
 ALONE = Form(128, 64, 3, holds_queries=True, looks_ahead=True, warps=8)
@@ -50,9 +53,9 @@ _HOPPER = 90
 
 
 @triton.jit
-def _hidden(scores, base, start, M: tl.constexpr, N: tl.constexpr):
-    """Scores [M, N] of queries from `start` and keys from `base` on, -inf where the key is later than the query."""
-    is_seen = base + tl.arange(0, N)[None, :] <= start + tl.arange(0, M)[:, None]
+def _hidden(scores, base, start, M: tl.constexpr, T: tl.constexpr, N: tl.constexpr):
+    """Scores [M, N] of T tokens from `start` and keys from `base` on, -inf where the key is later than the token."""
+    is_seen = base + tl.arange(0, N)[None, :] <= start + (tl.arange(0, M) % T)[:, None]
     return tl.where(is_seen, scores, float("-inf"))
 
 
@@ -69,18 +72,20 @@ def _softmax(scores, scale, acc, total, largest):
 def _fresh_prefill(
     q, q_stride, k_blocks, v, v_stride, v_blocks, tiles, out, scale,
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr, STAGES: tl.constexpr,
-    HOLDS_QUERIES: tl.constexpr, LOOKS_AHEAD: tl.constexpr, PRECISION: tl.constexpr,
+    HOLDS_QUERIES: tl.constexpr, LOOKS_AHEAD: tl.constexpr, PRECISION: tl.constexpr, HEADS: tl.constexpr,
 ):  # fmt: skip
+    """Queries [M, D]: T tokens of a head, then those of the next of HEADS."""
+    T: tl.constexpr = M // HEADS
     tile = tiles + tl.program_id(1) * 3
     first, count, start = tl.load(tile), tl.load(tile + 1), tl.load(tile + 2)
     begin, last = first - start, start + count - 1
-    query_head = tl.program_id(0)
-    head = query_head // (HQ // HK)
+    head = tl.program_id(0) * HEADS // (HQ // HK)
     members = tl.arange(0, M)
     d = tl.arange(0, D)
-    tokens = (first + members).to(tl.int64)
-    is_query = (members < count)[:, None]
-    query = tl.load(q + tokens[:, None] * q_stride + query_head * D + d[None, :], mask=is_query, other=0.0)
+    heads = tl.program_id(0) * HEADS + members // T
+    tokens = (first + members % T).to(tl.int64)
+    is_query = (members % T < count)[:, None]
+    query = tl.load(q + (tokens * q_stride + heads * D)[:, None] + d[None, :], mask=is_query, other=0.0)
     acc = tl.zeros((M, D), tl.float32)
     total = tl.zeros((M,), tl.float32)
     largest = tl.full((M,), float("-inf"), tl.float32)
@@ -90,7 +95,7 @@ def _fresh_prefill(
         # The compiler leaves in registers what is computed, and puts into shared memory what is only loaded.
         query = tl.where(is_query, query, 0.0)
     if LOOKS_AHEAD:
-        scores = _hidden(product(query, tl.trans(keys), PRECISION), 0, start, M, N)
+        scores = _hidden(product(query, tl.trans(keys), PRECISION), 0, start, M, T, N)
     # Whole tiles of keys. What the first query does not see all of is masked, on its own way behind a branch, and with
     # it the tokens of others that loads past the prompt find.
     whole = (last + 1) // N * N
@@ -102,17 +107,17 @@ def _fresh_prefill(
         if not LOOKS_AHEAD:
             scores = found
             if base >= start:
-                scores = _hidden(scores, base, start, M, N)
+                scores = _hidden(scores, base, start, M, T, N)
         weights, acc, total, largest = _softmax(scores, scale, acc, total, largest)
         acc += product(weights.to(values.dtype), values, PRECISION)
         if LOOKS_AHEAD:
             scores = found
             if ahead >= start:
-                scores = _hidden(scores, ahead, start, M, N)
+                scores = _hidden(scores, ahead, start, M, T, N)
     if whole <= last:
         if not LOOKS_AHEAD:
             keys = k_blocks.load([begin + whole, head * D])
-            scores = _hidden(product(query, tl.trans(keys), PRECISION), whole, start, M, N)
+            scores = _hidden(product(query, tl.trans(keys), PRECISION), whole, start, M, T, N)
         # A weight of zero does not hide another prompt's NaN: values behind the prompt are zeros.
         rest = tl.arange(0, N)
         where = (begin + whole).to(tl.int64) * v_stride + rest[:, None] * v_stride + head * D + d[None, :]
@@ -120,7 +125,7 @@ def _fresh_prefill(
         weights, acc, total, largest = _softmax(scores, scale, acc, total, largest)
         acc += product(weights.to(values.dtype), values, PRECISION)
     acc = acc / total[:, None]
-    tl.store(out + (tokens[:, None] * HQ + query_head) * D + d[None, :], acc.to(out.dtype.element_ty), mask=is_query)
+    tl.store(out + ((tokens * HQ + heads) * D)[:, None] + d[None, :], acc.to(out.dtype.element_ty), mask=is_query)
 
 
 def attention_prefill(
@@ -159,25 +164,27 @@ def attend(
     """
     num_tokens, num_heads, head_dim = q.shape
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
-    size = ALONE.queries if form is None else form.queries
+    shape = ALONE if form is None else form
+    heads = shape.heads if num_heads // k.shape[1] % shape.heads == 0 else 1
+    size = shape.queries // heads
     tiles = plan.keep(("fresh tiles", size), lambda: upload(tiles_by_prompt(rows, size), q.device))
-    form = choose_form(num_heads * len(tiles)) if form is None else form
-    _fresh_prefill[(num_heads, len(tiles))](
+    form = choose_form(num_heads // heads * len(tiles)) if form is None else form
+    _fresh_prefill[(num_heads // heads, len(tiles))](
         q, q.stride(0), _blocks(k, form.keys), v, v.stride(0), _blocks(v, form.keys), tiles, out, scale * LOG2_E,
         HQ=num_heads, HK=k.shape[1], D=head_dim, M=form.queries, N=form.keys, STAGES=form.stages,
-        HOLDS_QUERIES=form.holds_queries, LOOKS_AHEAD=form.looks_ahead, PRECISION=precision(q.dtype),
+        HOLDS_QUERIES=form.holds_queries, LOOKS_AHEAD=form.looks_ahead, PRECISION=precision(q.dtype), HEADS=heads,
         num_warps=form.warps,
     )  # fmt: skip
     return out
 
 
 def choose_form(num_programs: int) -> Form:
-    """The faster form for so many tiles of queries, which have the same size in both."""
+    """The faster form for so many programs; both have the same tiles of queries."""
     return ALONE if num_programs <= _FEW_PROGRAMS else IN_TWOS
 
 
 def tiles_by_prompt(rows: PrefillRows, size: int) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
-    """[N, 3] int32, the work of up to `size` queries each: first token, number of tokens, position of the first.
+    """[N, 3] int32, the work of up to `size` tokens each: first token, number of tokens, position of the first.
 
     A prompt after the other, for its keys to stay in the L2 cache; long prompts and late tiles first, so that the last
     programs to run are short.
