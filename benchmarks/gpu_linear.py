@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from atom.model_ops.kernels.triton.early import starts_early
-from atom.model_ops.kernels.triton.linear import choose_tile
+from atom.model_ops.kernels.triton import early
+from atom.model_ops.kernels.triton.activation import silu_and_mul
+from atom.model_ops.kernels.triton.linear import PackedLinear, choose_tile
+from atom.model_ops.kernels.triton.linear import linear as linear_of
 from atom.model_ops.kernels.triton.linear_few import (
     MAX_TOKENS_BY_THREADS,
     Tile,
@@ -24,7 +27,7 @@ from atom.model_ops.kernels.triton.linear_few import (
     by_threads,
     few_linear,
 )
-from atom.model_ops.kernels.triton.norm import rms_norm
+from atom.model_ops.kernels.triton.norm import add_rms_norm, rms_norm
 from benchmarks.gpu_shapes import SHAPES
 from benchmarks.gpu_timing import seconds_in_a_graph
 
@@ -95,25 +98,86 @@ def linear_tiles(device: torch.device, weights: Weights) -> list[dict[str, Any]]
 
 
 def linear_early(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
-    """A norm that starts early and the product behind it: the library's, ours after the norm, ours early."""
+    """Norms, products and activations of layers, one after the other and in every form of early starts.
+
+    By the library, by what the formula chooses and by one tile alone where it can; then a norm and one product.
+    """
     found = []
+    for name, layers in _layers(device, weights):
+        for tokens in TOKENS:
+            ways: dict[str, Product] = {"the library": F.linear, "as chosen": _chosen}
+            ways |= {_described(tile): _ours(tile) for tile in _TILES_EARLY if tokens > 1}
+            for way, product in ways.items():
+                found += _in_forms(f"{name}, {tokens} tokens, {way}", _layer(product), tokens, layers)
     for name, copies in _copies(device, weights):
         width = copies[0].shape[1]
         for tokens in _EARLY_TOKENS:
-            name_with_tokens = f"{name}, {tokens} tokens, norm and"
-            chosen = choose_tile(tokens, *copies[0].shape)
-            tiles = dict.fromkeys(
-                tile for tile in (chosen, *_TILES_EARLY) if tile and _is_candidate(tile, tokens, width)
-            )
-            with _environment("ATOM_EARLY_START", "1"):
-                by_library = _normed(F.linear, width, device)
-                found.append(_row(f"{name_with_tokens} the library", by_library, tokens, copies))
-            for tile in tiles:
-                normed = _normed(_ours(tile), width, device)
-                for kind, is_on in (("one after the other", "0"), ("early", "1")):
-                    with _environment("ATOM_EARLY_START", is_on):
-                        found.append(_row(f"{name_with_tokens} {_described(tile)}, {kind}", normed, tokens, copies))
+            tiles = [tile for tile in _TILES_EARLY if _is_candidate(tile, tokens, width)]
+            ways = {"the library": F.linear, "as chosen": _chosen, **{_described(tile): _ours(tile) for tile in tiles}}
+            for way, product in ways.items():
+                named = f"{name}, {tokens} tokens, norm and {way}"
+                found += _in_forms(named, _normed(product, width, device), tokens, copies)
     return found
+
+
+def _in_forms(
+    name: str, product: Callable[[torch.Tensor, Any], Any], tokens: int, copies: list[Any]
+) -> list[dict[str, Any]]:
+    """Late, and early in each form."""
+    found = []
+    for form in range(4):
+        with _environment("ATOM_EARLY_START", "1" if form else "0", form or early.FORM):
+            found.append(_row(f"{name}, {f'early {form}' if form else 'late'}", product, tokens, copies))
+    return found
+
+
+def _chosen(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return linear_of(x, PackedLinear(weight, None))
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A layer's four weights, as one for `_row`."""
+
+    weights: tuple[torch.Tensor, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(weight.nbytes for weight in self.weights)
+
+    @property
+    def device(self) -> torch.device:
+        return self.weights[0].device
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.weights[0].shape
+
+
+def _layers(device: torch.device, weights: Weights) -> Iterator[tuple[str, list[_Layer]]]:
+    """Of each model in `weights`: as many layers as the second-level cache can not hold, three at least."""
+    for first in range(0, len(weights) - 3, 5):
+        sizes = weights[first : first + 4]
+        layer_bytes = sum(2 * outputs * width for _, outputs, width in sizes)
+        count = max(3, -(-_MANY_BYTES // layer_bytes)) if device.type == "cuda" else 1
+        made = [
+            _Layer(tuple(torch.randn(n, k, device=device, dtype=torch.bfloat16) / k**0.5 for _, n, k in sizes))
+            for _ in range(count)
+        ]
+        yield f"{sizes[0][0].split()[0]} layer", made
+
+
+def _layer(product: Product) -> Callable[[torch.Tensor, _Layer], torch.Tensor]:
+    """A layer without attention, whose heads' outputs are the first of its projection."""
+
+    def run(x: torch.Tensor, layer: _Layer) -> torch.Tensor:
+        qkv, o, gate_up, down = layer.weights
+        scale, residual = qkv[0], x
+        heads = product(rms_norm(x, scale, 1e-6), qkv)[:, : o.shape[1]]
+        normed = add_rms_norm(product(heads, o), residual, scale, 1e-6)
+        return product(silu_and_mul(product(normed, gate_up)), down)
+
+    return run
 
 
 def _normed(product: Product, width: int, device: torch.device) -> Product:
@@ -122,16 +186,16 @@ def _normed(product: Product, width: int, device: torch.device) -> Product:
 
 
 @contextlib.contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """The variable with this value, for kernels that are launched meanwhile."""
-    before = os.environ.get(name, "")
-    os.environ[name] = value
-    starts_early.cache_clear()
+def _environment(name: str, value: str, form: int = 1) -> Iterator[None]:
+    """The variable with this value, and early starts in this form, for kernels that are launched meanwhile."""
+    before, form_before = os.environ.get(name, ""), early.FORM
+    os.environ[name], early.FORM = value, form
+    early.starts_early.cache_clear()
     try:
         yield
     finally:
-        os.environ[name] = before
-        starts_early.cache_clear()
+        os.environ[name], early.FORM = before, form_before
+        early.starts_early.cache_clear()
 
 
 def _is_candidate(tile: Tile, tokens: int, width: int) -> bool:
@@ -164,7 +228,7 @@ def _ours(tile: Tile) -> Product:
     return lambda x, weight: few_linear(x, weight, None, tile)
 
 
-def _row(name: str, product: Product, tokens: int, copies: list[torch.Tensor]) -> dict[str, Any]:
+def _row(name: str, product: Callable[[torch.Tensor, Any], Any], tokens: int, copies: list[Any]) -> dict[str, Any]:
     """Microseconds a product, and what that is in bytes of the weight a second."""
     device = copies[0].device
     x = torch.randn(tokens, copies[0].shape[1], device=device, dtype=torch.bfloat16)

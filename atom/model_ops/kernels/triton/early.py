@@ -15,8 +15,9 @@ way they are launched: one launched as usual starts when the kernel before it ha
 itself launches early must wait for what it reads. No kernel waits for one that can not run: the next starts only when
 all programs of this one are on the device.
 
-Small kernels let the next start after their own wait: a product that starts while the product before the last still
-runs would have its weight in the second-level cache so early that the other's replaces it there.
+Forms differ in when a small kernel lets the next start, and in whether a product asks for its weight before it waits:
+one that starts while the product before the last still runs has it in the second-level cache so early that the other's
+may replace it there.
 """
 
 from __future__ import annotations
@@ -30,15 +31,17 @@ import triton.language as tl
 from atom import envs
 
 _HOPPER = 90
+# 1: at once, and weights are asked for. 2: after the wait, and weights are asked for. 3: at once, and they are not.
+FORM = 1
 
 
 @functools.cache
-def starts_early() -> bool:
-    """Whether kernels are compiled and launched so, in this process."""
+def starts_early() -> int:
+    """The form in which kernels are compiled and launched so in this process; 0 where they are not."""
     if not envs.ATOM_EARLY_START or triton.knobs.runtime.interpret:
-        return False
+        return 0
     target = triton.runtime.driver.active.get_current_target()
-    return bool(target.backend == "cuda" and target.arch >= _HOPPER)
+    return FORM if target.backend == "cuda" and target.arch >= _HOPPER else 0
 
 
 def early_launch() -> dict[str, Any]:
@@ -63,7 +66,7 @@ def wait_for_previous(EARLY: tl.constexpr):
 @triton.jit
 def fetch_early(at, EARLY: tl.constexpr):
     """Ask for the 128 bytes around each pointer, which no kernel writes, to be in the second-level cache when read."""
-    if EARLY:
+    if EARLY == 1 or EARLY == 2:
         tl.inline_asm_elementwise(
             "prefetch.global.L2 [$1]; mov.b32 $0, 0;", "=r,l", [at.to(tl.int64)], dtype=tl.int32, is_pure=False, pack=1
         )
@@ -71,6 +74,9 @@ def fetch_early(at, EARLY: tl.constexpr):
 
 @triton.jit
 def take_turn(EARLY: tl.constexpr):
-    """Both, first thing in a kernel that has nothing to do before; the next kernel starts while this one computes."""
+    """Both, first thing in a kernel that has nothing to do before."""
+    if EARLY != 2:
+        let_next_start(EARLY)
     wait_for_previous(EARLY)
-    let_next_start(EARLY)
+    if EARLY == 2:
+        let_next_start(EARLY)
