@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 
 from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
+from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 
 _BLOCK = 1024
 
@@ -29,7 +30,7 @@ def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
     num_rows, size = x.shape[0], x.shape[1] // 2
     out = torch.empty((num_rows, size), dtype=x.dtype, device=x.device)
     if num_rows:
-        block = min(_BLOCK, triton.next_power_of_2(size))
-        grid = (num_rows, triton.cdiv(size, block))
+        block = min(_BLOCK, next_power_of_2(size))
+        grid = (num_rows, cdiv(size, block))
         _silu_and_mul[grid](x, x.stride(0), out, size, block, starts_early(), num_warps=4, **early_launch())
     return out

@@ -13,6 +13,7 @@ import triton.language as tl
 
 from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
 from atom.model_ops.kernels.triton.plan import Plan
+from atom.model_ops.kernels.triton.sizes import next_power_of_2
 
 # Up to so many tokens a program takes one head, so that a small batch still fills the device.
 _FEW_TOKENS = 64
@@ -204,7 +205,7 @@ def qkv_rope_write(
     out = torch.empty((num_tokens, turned, head_dim), dtype=qkv.dtype, device=qkv.device)
     rotary_dim = cos_sin.shape[1]
     by_head = num_tokens <= _FEW_TOKENS
-    queries = triton.next_power_of_2(num_heads)
+    queries = next_power_of_2(num_heads)
     if num_tokens:
         _qkv_rope_write[(num_tokens, turned + num_kv_heads if by_head else 1)](
             qkv, qkv.stride(0), qk_norm, eps, cos_sin, plan.positions, plan.slot_mapping, kv_cache, kv_scales, out,
@@ -212,9 +213,9 @@ def qkv_rope_write(
             HAS_NORM=qk_norm is not None, HAS_SCALES=kv_scales is not None,
             LARGEST=0.0 if kv_scales is None else torch.finfo(kv_cache.dtype).max,
             ROUND_TRIP=kv_scales is not None and plan.prefill is not None,
-            BY_HEAD=by_head, QUERIES=queries, KEYS=triton.next_power_of_2(num_kv_heads),
-            P=triton.next_power_of_2(rotary_dim // 2), REST=triton.next_power_of_2(max(1, head_dim - rotary_dim)),
-            DP=triton.next_power_of_2(head_dim), EARLY=starts_early(),
+            BY_HEAD=by_head, QUERIES=queries, KEYS=next_power_of_2(num_kv_heads),
+            P=next_power_of_2(rotary_dim // 2), REST=next_power_of_2(max(1, head_dim - rotary_dim)),
+            DP=next_power_of_2(head_dim), EARLY=starts_early(),
             num_warps=1 if by_head else _num_warps(queries * rotary_dim // 2), **early_launch(),
         )  # fmt: skip
     values = qkv.unflatten(-1, (turned + num_kv_heads, head_dim))[:, turned:]
@@ -223,4 +224,4 @@ def qkv_rope_write(
 
 def _num_warps(num_values: int) -> int:
     """Of a program whose queries have so many values in a half: 8 a thread, 16 bytes."""
-    return min(8, max(1, triton.next_power_of_2(num_values) // 256))
+    return min(8, max(1, next_power_of_2(num_values) // 256))

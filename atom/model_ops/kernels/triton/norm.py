@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 
 from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
+from atom.model_ops.kernels.triton.sizes import next_power_of_2
 
 
 @triton.jit
@@ -63,7 +64,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     """x [T, H] normed over H, times weight [H]."""
     num_rows, width = x.shape
     out = torch.empty((num_rows, width), dtype=x.dtype, device=x.device)
-    block = triton.next_power_of_2(width)
+    block = next_power_of_2(width)
     if num_rows:
         _rms_norm[(num_rows,)](
             x, x.stride(0), weight, out, eps, width, block, starts_early(),
@@ -76,7 +77,7 @@ def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, 
     """residual [T, H] += x in place; returns rms_norm(residual)."""
     num_rows, width = x.shape
     out = torch.empty((num_rows, width), dtype=x.dtype, device=x.device)
-    block = triton.next_power_of_2(width)
+    block = next_power_of_2(width)
     if num_rows:
         _add_rms_norm[(num_rows,)](
             x, x.stride(0), residual, residual.stride(0), weight, out, eps, width, block, starts_early(),

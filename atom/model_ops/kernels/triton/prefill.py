@@ -13,6 +13,7 @@ import triton.language as tl
 
 from atom.model_ops.kernels.triton.paged import LOG2_E, capped, load_tile, precision, product, softmax_step
 from atom.model_ops.kernels.triton.plan import Plan, PrefillRows
+from atom.model_ops.kernels.triton.sizes import next_power_of_2
 
 
 @triton.jit(do_not_specialize=["table_stride"])
@@ -90,7 +91,7 @@ def attention_prefill(
         return _flash(q, k, v, rows, scale, window)
     num_tokens, num_heads, head_dim = q.shape
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
-    padded = max(16, triton.next_power_of_2(head_dim))
+    padded = max(16, next_power_of_2(head_dim))
     is_small = q.dtype == torch.float32 or padded > 128
     queries, keys = (32, 32) if is_small else (128, 64)
     tiles = rows.tiles(queries)
