@@ -108,9 +108,9 @@ def share_out(positions: torch.Tensor, num_tokens: int, num_kv_heads: int, tile:
     num_shares = num_tokens * parts if parts > 1 else triton.cdiv(_WANTED_PROGRAMS, num_kv_heads)
     # Each token has one part, and what is left of its keys is cut into parts of a share at least.
     num_items = num_tokens + num_shares - 1
-    empty = {"dtype": torch.int32, "device": positions.device}
-    items, spans = torch.empty((num_items, 8), **empty), torch.empty((num_tokens, 2), **empty)
-    arrivals = torch.empty((num_tokens, num_kv_heads), **empty)
+    items = torch.empty((num_items, 8), dtype=torch.int32, device=positions.device)
+    spans = torch.empty((num_tokens, 2), dtype=torch.int32, device=positions.device)
+    arrivals = torch.empty((num_tokens, num_kv_heads), dtype=torch.int32, device=positions.device)
     _share_out[(num_tokens,)](
         positions, items, spans, arrivals, num_tokens, num_shares, num_items, parts, fixed, window or 0,
         TP=triton.next_power_of_2(num_tokens), N=tile, HK=num_kv_heads, HP=triton.next_power_of_2(num_kv_heads),
