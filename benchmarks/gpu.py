@@ -41,6 +41,7 @@ _SLOW_RATE, _START = 3e14, 14.0
 _PROFILED_ANSWER = 64
 # Kernels that are compiled in many forms.
 _KERNEL_SECONDS = {
+    "kernel sample forms": 25.0,
     "kernel linear": 25.0, "kernel linear early": 15.0, "kernel linear tiles": 60.0, "kernel prefill attention": 20.0,
 }  # fmt: skip
 
@@ -84,7 +85,8 @@ def all_cells() -> list[Cell]:
         found += [Cell(f"{model} B={batch}", "decode", model, batch) for batch in shape.batches]
         found += [Cell(f"{model} profile B={batch}", "profile", model, batch) for batch in shape.profiled]
     kernels = (
-        "sample", "mask_logits", "fp8 quantise", "fp8 product", "fp8 norm and product", "fp8 tiles", "decode splits",
+        "sample", "sample forms",
+        "mask_logits", "fp8 quantise", "fp8 product", "fp8 norm and product", "fp8 tiles", "decode splits",
         "decode fp8", "prefill attention", "prefill elementwise", "prefill attention cuDNN", "linear", "linear early",
         "linear tiles",
     )  # fmt: skip

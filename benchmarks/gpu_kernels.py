@@ -15,9 +15,9 @@ import torch
 
 from atom.model_ops.float8 import float8_dtype
 from atom.model_ops.kernels.reference import sampling as plain
-from atom.model_ops.kernels.triton import drawing, fp8_fused, fp8_linear, fp8_quantize, masks, norm
+from atom.model_ops.kernels.triton import fp8_fused, fp8_linear, fp8_quantize, masks, norm
 from atom.model_ops.kernels.triton.fp8_quantize import InputForm
-from benchmarks import gpu_decode, gpu_decode_fp8, gpu_elementwise, gpu_fp8, gpu_linear, gpu_prefill
+from benchmarks import gpu_decode, gpu_decode_fp8, gpu_elementwise, gpu_fp8, gpu_linear, gpu_prefill, gpu_sampling
 from benchmarks.gpu_shapes import SHAPES, Shape
 from benchmarks.gpu_timing import seconds, seconds_in_a_graph
 
@@ -68,23 +68,6 @@ class Bench:
         return {"name": f"{name}, floor", "value": 1e6 * num_bytes / self.bandwidth, "unit": "us"}
 
 
-def sample(bench: Bench) -> list[dict[str, Any]]:
-    """Rows whose filters the gathered logits decide, flat rows that are read again and again, and no filter."""
-    rows, vocab, device = bench.sizes.rows, bench.sizes.vocab, bench.device
-    ones = torch.ones(rows, device=device)
-    uniform, none = torch.rand(rows, device=device), torch.zeros(rows, dtype=torch.int32, device=device)
-    found = []
-    for name, spread, top_k, top_p in (
-        ("top-k 50, top-p 0.9", 3.0, 50, 0.9), ("top-p 0.9, flat", 0.02, 0, 0.9), ("no filter", 3.0, 0, 1.0),
-    ):  # fmt: skip
-        logits = spread * torch.randn(rows, vocab, device=device)
-        given = (ones, none + top_k, top_p * ones, 0 * ones, uniform)
-        name = f"{rows} x {vocab}, {name}"
-        found.append(bench.row(name, lambda logits=logits, given=given: drawing.sample(logits, *given), 2))
-        found.append(bench.by_torch(name, lambda logits=logits, given=given: plain.sample(logits, *given)))
-    return [*found, bench.floor(f"{rows} x {vocab}", 4 * rows * vocab)]
-
-
 def mask_logits(bench: Bench) -> list[dict[str, Any]]:
     """Every row with a mask of half of the vocabulary."""
     rows, vocab, device = bench.sizes.rows, bench.sizes.vocab, bench.device
@@ -126,7 +109,8 @@ def fp8_quantise(bench: Bench) -> list[dict[str, Any]]:
 
 
 KERNELS: dict[str, Callable[[Bench], list[dict[str, Any]]]] = {
-    "sample": sample,
+    "sample": lambda bench: gpu_sampling.sample(bench.device, bench.bandwidth, bench.sizes.rows, bench.sizes.vocab),
+    "sample forms": lambda bench: gpu_sampling.sample_forms(bench.device, bench.sizes.rows, bench.sizes.vocab),
     "mask_logits": mask_logits,
     "fp8 quantise": fp8_quantise,
     "fp8 product": lambda bench: gpu_fp8.products(bench.device, gpu_fp8.layers_only(bench.sizes.weights)),

@@ -134,7 +134,8 @@ def sample() -> None:
     logits = torch.zeros(3, 151936)
     floats, ints, longs = torch.ones(3), torch.ones(3, dtype=torch.int32), torch.ones(3, dtype=torch.int64)
     sampling.greedy_sample(logits.bfloat16())
-    drawing.sample(logits, floats, ints, floats, floats, floats)
+    for dtype in (logits.dtype, torch.bfloat16):
+        drawing.sample(logits.to(dtype), floats, ints, floats, floats, floats)
     random.philox_uniform(longs, longs)
     masks.mask_logits(logits, longs, torch.zeros(3, 4748, dtype=torch.int32))
     verification.verify_greedy(longs.view(3, 1), ints, torch.zeros(3, 2, dtype=torch.int64))

@@ -18,6 +18,13 @@ _PARAMETERS = {
     "min_p": torch.tensor([0.0, 0.2, 0.0, 0.05, 0.0, 1.0]),
 }
 
+_BOUNDED = {
+    "temperature": torch.tensor([1.0, 1.0, 2.5, 1.0, 0.7, 1.0]),
+    "top_k": torch.tensor([0, 5, 0, 40, 90, 0], dtype=torch.int32),
+    "top_p": torch.tensor([0.9, 1.0, 0.99, 0.5, 1.0, 0.5]),
+    "min_p": torch.tensor([0.0, 0.0, 0.0, 0.05, 0.0, 0.3]),
+}
+
 
 def check_draws(device: torch.device) -> None:
     """Rows of every spread: few likely tokens, all alike, ties at the filters, half of the vocabulary impossible."""
@@ -33,6 +40,30 @@ def check_draws(device: torch.device) -> None:
         found = drawing.sample(logits.to(device), *(column.to(device) for column in given))
         assert torch.equal(found.cpu(), wanted), (vocab, spread, step, order.tolist())
         assert torch.equal(logits, kept)
+
+
+def check_draws_by_bounds(device: torch.device) -> None:
+    """Rows of several parts, room for few values: bounds that hold them, that are narrowed, that do not suffice."""
+    form = drawing.Form(part=256, group=16, room=64)
+    rows, vocab = 6, 1100
+    for kind in ("flat", "equal", "few values", "falling", "bf16, one far below", "few possible"):
+        logits = torch.randn(rows, vocab) * (0.02 if kind == "flat" else 2.0)
+        if kind == "equal":
+            logits[:] = 1.5
+        elif kind == "few values":
+            logits = logits.round()
+        elif kind == "falling":
+            logits = logits.sort(dim=1, descending=True).values
+        elif kind == "bf16, one far below":
+            logits[:, 700] = -1e6
+            logits = logits.bfloat16()
+        elif kind == "few possible":
+            logits[:, 7:-3] = float("-inf")
+        order = torch.randperm(rows)
+        given = [column[order] for column in _BOUNDED.values()] + [torch.rand(rows)]
+        wanted = plain.sample(logits.float(), *given)
+        found = drawing.sample_by(form, logits.to(device), *(column.to(device) for column in given))
+        assert torch.equal(found.cpu(), wanted), (kind, order.tolist())
 
 
 def check_draws_in_a_view(device: torch.device) -> None:
@@ -81,6 +112,7 @@ def check_verification(device: torch.device) -> None:
 
 SAMPLING_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "draws": check_draws,
+    "draws by bounds": check_draws_by_bounds,
     "draws in a view": check_draws_in_a_view,
     "uniforms": check_uniforms,
     "masks": check_masks,

@@ -1,159 +1,155 @@
 """One drawn token a row in Triton, with thresholds instead of a sort, and without a look at the device from the host.
 
-A row is a program of its own: its largest logit, the threshold that the filters set, the probability of what is left by
-slices, and the slice in which the row's uniform falls. The threshold of top-k and top-p is the largest value of which
-enough tokens, or enough probability, lie at or above it: a search over the values' bits. It counts the few logits near
-the largest one, which are gathered first; only where they do not suffice does every step read the whole row.
+Five launches read a row of the vocabulary four times at most, in parts, which many programs share: what the parts weigh
+alone; twice, where the threshold of top-k and top-p lies, as far as a row has such filters; the values there. Then one
+program a row settles the threshold and draws. Only where the bounds were wrong, or hold too many values, does it read
+the whole row: that takes a large top-k, or very flat logits with a few far below.
 Shapes: B rows, V vocabulary.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import triton
 import triton.language as tl
 
-_SLICE = 4096
-# Logits near the largest that are gathered for the search.
-_GATHERED = 2048
+from atom.model_ops.kernels.triton.draw_bounds import (
+    COLUMNS,
+    INSIDE,
+    collect,
+    count_again,
+    count_once,
+    largest_and_whole,
+    survey,
+)
+from atom.model_ops.kernels.triton.draw_search import (
+    from_units,
+    near_threshold,
+    row_threshold,
+    scaled,
+    to_units,
+    value_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the work is cut: columns of a part; of a group, whose largest value top-k asks for; values that may be
+    gathered; warps of a program that counts and of one that gathers. Sizes are powers of two."""
+
+    part: int = 4096
+    group: int = 64
+    room: int = 4096
+    warps: int = 4
+    gathering_warps: int = 8
+
+
+_FORM = Form()
 
 
 @triton.jit
-def _key(values):
-    """Integers in the order of the floats."""
-    bits = values.to(tl.int32, bitcast=True)
-    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
-
-
-@triton.jit
-def _value(key):
-    """The float of a key."""
-    bits = key.to(tl.int32)
-    return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def _scaled(row, start, size, temperature, SLICE: tl.constexpr):
-    columns = start + tl.arange(0, SLICE)
-    return tl.load(row + columns, mask=columns < size, other=float("-inf")) / temperature
-
-
-@triton.jit
-def _at_least(key, gathered, fits, row, size, temperature, top, SLICE: tl.constexpr):
-    """How many values have at least this key, and the sum of their exponentials: of the gathered, or of the row."""
-    number = tl.zeros((), tl.int32)
-    mass = tl.zeros((), tl.float64)
-    if fits:
-        above = _key(gathered) >= key
-        number = tl.sum(above.to(tl.int32))
-        mass = tl.sum(tl.where(above, tl.exp(gathered - top), 0.0).to(tl.float64))
-    else:
-        for start in range(0, size, SLICE):
-            values = _scaled(row, start, size, temperature, SLICE)
-            above = (_key(values) >= key) & (start + tl.arange(0, SLICE) < size)
-            number += tl.sum(above.to(tl.int32))
-            mass += tl.sum(tl.where(above, tl.exp(values - top), 0.0).to(tl.float64))
-    return number, mass
-
-
-@triton.jit
-def _gather(row, scratch, size, temperature, low, SLICE: tl.constexpr, ROOM: tl.constexpr):
-    """The values from `low` up, in registers; there are at most ROOM of them."""
-    place = tl.zeros((), tl.int32)
-    for start in range(0, size, SLICE):
-        values = _scaled(row, start, size, temperature, SLICE)
-        near = ((values >= low) & (start + tl.arange(0, SLICE) < size)).to(tl.int32)
-        tl.store(scratch + place + tl.cumsum(near, 0) - 1, values, mask=near > 0)
-        place += tl.sum(near)
+def _keep_in_parts(row, kept, size, count, temperature, top, threshold, PART: tl.constexpr):
+    """The weights from the threshold up, of each part, by one program."""
+    for part in range(count):
+        values = scaled(row, part * PART + tl.arange(0, PART), size, temperature)
+        weights = tl.where(values >= threshold, tl.exp(values - top), 0.0)
+        tl.store(kept + part, tl.sum(weights.to(tl.float64), axis=0))
     tl.debug_barrier()
-    places = tl.arange(0, ROOM)
-    return tl.load(scratch + places, mask=places < place, other=float("-inf"))
 
 
 @triton.jit
-def _top_threshold(row, scratch, size, temperature, top, limit, top_p, SLICE: tl.constexpr, ROOM: tl.constexpr):
-    """The smallest value that top-k (`limit`), then top-p over what it left, keep. Equal values stay together."""
-    near1 = tl.zeros((), tl.int32)
-    near4 = tl.zeros((), tl.int32)
-    near16 = tl.zeros((), tl.int32)
-    whole = tl.zeros((), tl.float64)
-    for start in range(0, size, SLICE):
-        values = _scaled(row, start, size, temperature, SLICE)
-        near1 += tl.sum((values >= top - 1.0).to(tl.int32))
-        near4 += tl.sum((values >= top - 4.0).to(tl.int32))
-        near16 += tl.sum((values >= top - 16.0).to(tl.int32))
-        whole += tl.sum(tl.exp(values - top).to(tl.float64))
-    distance = tl.where(near16 <= ROOM, 16.0, tl.where(near4 <= ROOM, 4.0, 1.0))
-    number = tl.where(near16 <= ROOM, near16, tl.where(near4 <= ROOM, near4, near1))
-    gathered = tl.full((ROOM,), float("-inf"), tl.float32)
-    fits = number <= ROOM
-    if fits:
-        gathered = _gather(row, scratch, size, temperature, top - distance, SLICE, ROOM)
-        mass = tl.sum(tl.exp(gathered - top).to(tl.float64))
-        # What is searched for lies among them: the last of top-k, or the one that fills top-p's share of everything.
-        fits = tl.where(limit < size, number >= limit, mass >= top_p.to(tl.float64) * whole)
-    lowest = _key(tl.full((), float("-inf"), tl.float32)).to(tl.int64)
-    low = lowest
-    share = whole
-    if limit < size:
-        high = _key(top).to(tl.int64) + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            number, mass = _at_least(middle.to(tl.int32), gathered, fits, row, size, temperature, top, SLICE)
-            enough = number >= limit
-            low = tl.where(enough, middle, low)
-            high = tl.where(enough, high, middle)
-        # Of the values that equal the last of top-k, as many count as there is room for.
-        number, mass = _at_least((low + 1).to(tl.int32), gathered, fits, row, size, temperature, top, SLICE)
-        share = mass + (limit - number).to(tl.float64) * tl.exp(_value(low) - top).to(tl.float64)
-    if top_p < 1.0:
-        wanted = top_p.to(tl.float64) * share
-        high = _key(top).to(tl.int64) + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            number, mass = _at_least(middle.to(tl.int32), gathered, fits, row, size, temperature, top, SLICE)
-            enough = mass >= wanted
-            low = tl.where(enough, middle, low)
-            high = tl.where(enough, high, middle)
-    return tl.where(low > lowest, _value(low), float("-inf"))
+def _threshold(
+    row, floats, doubles, ints, values, units, limit, size, count, temperature, top_p, least, top, whole,
+    PART: tl.constexpr, ROOM: tl.constexpr, COUNT: tl.constexpr,
+):  # fmt: skip
+    """The smallest value that all filters keep, and whether what it keeps below the upper bound is among the gathered.
+
+    Where it is not, the parts' weights are changed to hold all that is kept.
+    """
+    parts = tl.arange(0, COUNT)
+    above = tl.sum(tl.load(doubles + 2 * count + parts, mask=parts < count, other=0.0), axis=0)
+    number, lowest = tl.load(ints + INSIDE), tl.load(ints + INSIDE + 2)
+    is_gathered = number <= ROOM
+    if is_gathered:
+        # Fewer than top-k are right where nothing else is finite.
+        is_whole = tl.load(floats + 2 * count) == float("-inf")
+        threshold, is_found = near_threshold(values, units, limit, size, top_p, above, whole, top)
+        is_found = is_found & ((limit >= size) | (threshold > float("-inf")) | is_whole)
+    else:
+        threshold = value_of(lowest)
+        wanted = top_p.to(tl.float64) * whole
+        mass = above + number * tl.exp(threshold - top).to(tl.float64)
+        is_found = (lowest == tl.load(ints + INSIDE + 3)) & ((limit < size) | ((above < wanted) & (wanted <= mass)))
+    if not is_found:
+        threshold = row_threshold(row, limit, size, temperature, top_p, top, PART)
+    threshold = tl.maximum(threshold, least)
+    is_gathered = is_gathered & is_found
+    if not is_gathered:
+        _keep_in_parts(row, doubles + 3 * count, size, count, temperature, top, threshold, PART)
+    return threshold, is_gathered
+
+
+@triton.jit
+def _draw_in_part(row, part, size, temperature, top, threshold, before, wanted, PART: tl.constexpr):
+    """The first token of a part at which the weights pass `wanted`."""
+    places = tl.arange(0, PART)
+    values = scaled(row, part * PART + places, size, temperature)
+    weights = tl.where(values >= threshold, tl.exp(values - top), 0.0).to(tl.float64)
+    reached = before + tl.cumsum(weights, axis=0)
+    # Sums in two orders differ in their last bits: never a token that was not kept.
+    last = tl.max(tl.where(weights > 0, places, 0), axis=0)
+    place = tl.min(tl.where((weights > 0) & (reached > wanted), places, last), axis=0)
+    return tl.minimum(part * PART + place, size - 1).to(tl.int64)
 
 
 @triton.jit
 def _draw(
-    logits, stride, temperatures, top_ks, top_ps, min_ps, uniforms, scratch, sums, out, size, count,
-    SLICE: tl.constexpr, ROOM: tl.constexpr, COUNT: tl.constexpr,
+    logits, stride, temperatures, top_ks, top_ps, min_ps, uniforms, floats, doubles, ints, out, size, count,
+    floats_stride, ints_stride, PART: tl.constexpr, ROOM: tl.constexpr, COUNT: tl.constexpr,
 ):  # fmt: skip
+    """The row's threshold, the part in which its uniform falls, and the token."""
     index = tl.program_id(0).to(tl.int64)
     row = logits + index * stride
     temperature = tl.load(temperatures + index)
-    top = tl.full((), float("-inf"), tl.float32)
-    for start in range(0, size, SLICE):
-        top = tl.maximum(top, tl.max(_scaled(row, start, size, temperature, SLICE)))
-    threshold = top + tl.log(tl.load(min_ps + index))
-    top_k = tl.load(top_ks + index)
-    top_p = tl.load(top_ps + index)
-    limit = tl.where(top_k > 0, tl.minimum(top_k, size), size)
-    if (limit < size) | (top_p < 1.0):
-        found = _top_threshold(row, scratch + index * ROOM, size, temperature, top, limit, top_p, SLICE, ROOM)
-        threshold = tl.maximum(threshold, found)
+    top_k, top_p, min_p = tl.load(top_ks + index), tl.load(top_ps + index), tl.load(min_ps + index)
+    floats += index * floats_stride
+    doubles += index * 4 * count
+    ints += index * ints_stride
     # Sums in float64: over 150,000 terms a float32 is off by more than a rare token weighs.
-    total = tl.zeros((), tl.float64)
-    for part in range(count):
-        values = _scaled(row, part * SLICE, size, temperature, SLICE)
-        kept = tl.where(values >= threshold, tl.exp(values - top), 0.0)
-        total += tl.sum(kept.to(tl.float64))
-        tl.store(sums + index * count + part, total)
-    tl.debug_barrier()
-    wanted = tl.load(uniforms + index).to(tl.float64) * total
-    parts = tl.arange(0, COUNT)
-    ends = tl.load(sums + index * count + parts, mask=parts < count, other=float("inf"))
-    part = tl.minimum(tl.sum((ends <= wanted).to(tl.int32)), count - 1)
-    before = tl.max(tl.where(parts == part - 1, ends, 0.0))
-    values = _scaled(row, part * SLICE, size, temperature, SLICE)
-    kept = tl.where(values >= threshold, tl.exp(values - top), 0.0)
-    reached = before + tl.cumsum(kept.to(tl.float64), 0)
-    token = part * SLICE + tl.sum((reached <= wanted).to(tl.int32))
-    tl.store(out + index, tl.minimum(token, size - 1).to(tl.int64))
+    top, masses = largest_and_whole(floats, doubles, count, COUNT)
+    parts, places = tl.arange(0, COUNT), tl.arange(0, ROOM)
+    limit = tl.where(top_k > 0, tl.minimum(top_k, size), size)
+    threshold = top + tl.log(min_p)
+    columns = tl.zeros((ROOM,), tl.int32)
+    units = tl.zeros((ROOM,), tl.int64)
+    if (limit < size) | (top_p < 1.0):
+        gathered = places < tl.load(ints + INSIDE)
+        values = tl.load(floats + 2 * count + 2 + places, mask=gathered, other=float("-inf"))
+        columns = tl.load(ints + COLUMNS + places, mask=gathered, other=0)
+        units = to_units(tl.where(gathered, tl.exp(values - top), 0.0))
+        threshold, is_gathered = _threshold(
+            row, floats, doubles, ints, values, units, limit, size, count, temperature, top_p, threshold, top,
+            tl.sum(masses, axis=0), PART, ROOM, COUNT,
+        )  # fmt: skip
+        units = tl.where(is_gathered & (values >= threshold), units, 0)
+        masses = tl.load(doubles + 3 * count + parts, mask=parts < count, other=0.0)
+    elif min_p > 0.0:
+        masses = tl.load(doubles + 3 * count + parts, mask=parts < count, other=0.0)
+    wanted = tl.load(uniforms + index).to(tl.float64) * (tl.sum(masses, axis=0) + from_units(tl.sum(units, axis=0)))
+    part = tl.zeros((), tl.int32)
+    before = tl.zeros((), tl.float64)
+    step = COUNT // 2
+    while step > 0:
+        tried = part + step
+        mass = tl.sum(tl.where(parts < tried, masses, 0.0), axis=0)
+        mass += from_units(tl.sum(tl.where(columns < tried * PART, units, 0), axis=0))
+        is_before = (mass <= wanted) & (tried < count)
+        part = tl.where(is_before, tried, part)
+        before = tl.where(is_before, mass, before)
+        step = step // 2
+    tl.store(out + index, _draw_in_part(row, part, size, temperature, top, threshold, before, wanted, PART))
 
 
 def sample(
@@ -164,15 +160,34 @@ def sample(
     min_p: torch.Tensor,
     uniform: torch.Tensor,
 ) -> torch.Tensor:
-    """logits [B, V] float32 and parameters [B] to token ids [B] int64. top_k 0, top_p 1 and min_p 0 are off."""
-    num_rows, size = logits.shape
-    out = torch.empty(num_rows, dtype=torch.int64, device=logits.device)
-    if num_rows:
-        count = triton.cdiv(size, _SLICE)
-        scratch = torch.empty((num_rows, _GATHERED), dtype=torch.float32, device=logits.device)
-        sums = torch.empty((num_rows, count), dtype=torch.float64, device=logits.device)
-        _draw[(num_rows,)](
-            logits, logits.stride(0), temperature, top_k, top_p, min_p, uniform, scratch, sums, out, size, count,
-            _SLICE, _GATHERED, triton.next_power_of_2(count), num_warps=8,
-        )  # fmt: skip
+    """logits [B, V] and parameters [B] to token ids [B] int64. top_k 0, top_p 1 and min_p 0 are off."""
+    return sample_by(_FORM, logits, temperature, top_k, top_p, min_p, uniform)
+
+
+def sample_by(form: Form, logits: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+    """`sample` with its work cut so."""
+    (num_rows, size), device = logits.shape, logits.device
+    out = torch.empty(num_rows, dtype=torch.int64, device=device)
+    if not num_rows:
+        return out
+    temperature, top_k, top_p, min_p, uniform = parameters
+    count, part, room = triton.cdiv(size, form.part), form.part, form.room
+    num_groups, padded = count * (part // form.group), triton.next_power_of_2(count)
+    num_floats, num_ints = 2 * count + 2 + room + num_groups, COLUMNS.value + room
+    floats = torch.empty((num_rows, num_floats), dtype=torch.float32, device=device)
+    doubles = torch.empty((num_rows, 4 * count), dtype=torch.float64, device=device)
+    ints = torch.empty((num_rows, num_ints), dtype=torch.int32, device=device)
+    rows, scratch = (logits, logits.stride(0), temperature), (floats, doubles, ints)
+    sizes, grid, warps = (size, num_floats, num_ints), (count, num_rows), form.warps
+    survey[grid](*rows, *scratch, *sizes, part, form.group, room, num_warps=warps)
+    count_once[grid](
+        *rows, top_k, top_p, *scratch, *sizes, part, form.group, room, padded, triton.next_power_of_2(num_groups),
+        num_warps=warps,
+    )  # fmt: skip
+    count_again[grid](*rows, top_k, top_p, *scratch, *sizes, part, room, padded, num_warps=warps)
+    collect[grid](*rows, top_k, top_p, min_p, *scratch, *sizes, part, room, padded, num_warps=form.gathering_warps)
+    _draw[(num_rows,)](
+        *rows, top_k, top_p, min_p, uniform, *scratch, out, size, count, num_floats, num_ints, part, room, padded,
+        num_warps=8,
+    )  # fmt: skip
     return out

@@ -1,0 +1,225 @@
+"""Which few values of each row hold the threshold of top-k and top-p, found by many programs a row.
+
+Top-k: the k-th largest of the largest values of groups is a lower bound of the k-th largest value, and hardly more than
+k values are above it. Top-p: the values are counted in bins of equal width below the row's largest; what a bin weighs
+is estimated from its middle, and the bins around the one in which the estimate passes top-p's share are taken. Where
+they hold too many values they are cut into bins once more. Estimates only choose: what lies above the chosen values is
+summed exactly, and shows whether the choice was right.
+
+Scratch of a row in P parts, by type:
+floats: largest value of each part; its smallest that is finite; the bounds, 2; the gathered values, ROOM; the largest
+values of groups. doubles: of each part, the weights relative to its own largest; then relative to the row's, those
+above the first bounds; those above the second ones; those of them that min-p keeps. ints: the bins, twice; how many
+values the last bounds hold; how many the first ones; the keys of the smallest and the largest value in the last ones;
+the columns of the gathered, ROOM.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from atom.model_ops.kernels.triton.draw_search import key_of, kth_largest, scaled
+
+BINS = tl.constexpr(128)
+# Where the ints behind the bins begin, and the columns.
+INSIDE = tl.constexpr(256)
+COLUMNS = tl.constexpr(260)
+# Weights below the largest by more than exp(_DEPTH) decide nothing.
+_DEPTH = tl.constexpr(24.0)
+# Bins taken on both sides of the one that is meant.
+_FIRST_MARGIN = tl.constexpr(2)
+_SECOND_MARGIN = tl.constexpr(1)
+# Values that are gathered at once.
+_STEP = tl.constexpr(1024)
+
+
+@triton.jit
+def survey(
+    logits, stride, temperatures, floats, doubles, ints, size, floats_stride, ints_stride,
+    PART: tl.constexpr, GROUP: tl.constexpr, ROOM: tl.constexpr,
+):  # fmt: skip
+    """What is known of a part without the others; and empty bins."""
+    part, count, index = tl.program_id(0), tl.num_programs(0), tl.program_id(1).to(tl.int64)
+    groups = tl.arange(0, PART // GROUP)
+    columns = part * PART + groups[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
+    values = scaled(logits + index * stride, columns, size, tl.load(temperatures + index))
+    is_finite = values > float("-inf")
+    maxima = tl.max(values, axis=1)
+    top = tl.max(maxima, axis=0)
+    low = tl.min(tl.min(tl.where(is_finite, values, float("inf")), axis=1), axis=0)
+    weights = tl.where(is_finite, tl.exp(values - top), 0.0).to(tl.float64)
+    row = floats + index * floats_stride
+    tl.store(row + part, top)
+    tl.store(row + count + part, low)
+    tl.store(row + 2 * count + 2 + ROOM + part * (PART // GROUP) + groups, maxima)
+    tl.store(doubles + index * 4 * count + part, tl.sum(tl.sum(weights, axis=1), axis=0))
+    if part == 0:
+        ints += index * ints_stride
+        tl.store(ints + tl.arange(0, INSIDE), tl.zeros((INSIDE,), tl.int32))
+        places = tl.arange(0, COLUMNS - INSIDE)
+        tl.store(ints + INSIDE + places, tl.where(places < 2, 0, tl.where(places == 2, 0x7FFFFFFF, -0x7FFFFFFF)))
+
+
+@triton.jit
+def largest_and_whole(floats, doubles, count, COUNT: tl.constexpr):
+    """A row's largest value and, relative to it, the weights of its parts."""
+    parts = tl.arange(0, COUNT)
+    tops = tl.load(floats + parts, mask=parts < count, other=float("-inf"))
+    top = tl.max(tops, axis=0)
+    sums = tl.load(doubles + parts, mask=parts < count, other=0.0)
+    return top, tl.where(tops > float("-inf"), sums * tl.exp(tops - top).to(tl.float64), 0.0)
+
+
+@triton.jit
+def _depth(floats, count, top, COUNT: tl.constexpr):
+    """The smallest value that may matter to top-p."""
+    parts = tl.arange(0, COUNT)
+    lows = tl.load(floats + count + parts, mask=parts < count, other=float("inf"))
+    return tl.maximum(tl.min(lows, axis=0), top - _DEPTH)
+
+
+@triton.jit
+def _add_to_bins(bins, values, is_inside, upper, lower):
+    """Count a part's values from `upper` down to `lower`."""
+    per_bin = BINS / tl.maximum(upper - lower, 1e-30)
+    places = tl.where(is_inside, tl.minimum((upper - values) * per_bin, BINS - 1.0), 0.0).to(tl.int32)
+    found = tl.histogram(tl.minimum(tl.maximum(places, 0), BINS - 1), BINS, mask=is_inside)
+    tl.atomic_add(bins + tl.arange(0, BINS), found, mask=found > 0, sem="relaxed")
+
+
+@triton.jit
+def _chosen(bins, high, upper, lower, top, wanted, top_p, MARGIN: tl.constexpr):
+    """The bins around the one that reaches `wanted`, or top_p's share of all bins where `wanted` is below zero.
+
+    The bounds, the lower one inclusive, and how many values are between. high: the upper bound of the first bin.
+    """
+    places = tl.arange(0, BINS)
+    numbers = tl.load(bins + places)
+    width = (upper - lower) / BINS
+    reached = tl.cumsum(numbers.to(tl.float32) * tl.exp(upper - (places + 0.5) * width - top), axis=0)
+    target = tl.where(wanted < 0, top_p * tl.max(reached, axis=0), wanted)
+    place = tl.minimum(tl.sum((reached < target).to(tl.int32), axis=0), BINS - 1)
+    found_high = tl.where(place <= MARGIN, high, upper - (place - MARGIN).to(tl.float32) * width)
+    last = place + 1 + MARGIN
+    found_low = tl.where(last >= BINS, lower, upper - last.to(tl.float32) * width)
+    inside = tl.sum(tl.where((places >= place - MARGIN) & (places < last), numbers, 0), axis=0)
+    return found_high, found_low, inside
+
+
+@triton.jit
+def count_once(
+    logits, stride, temperatures, top_ks, top_ps, floats, doubles, ints, size, floats_stride, ints_stride,
+    PART: tl.constexpr, GROUP: tl.constexpr, ROOM: tl.constexpr, COUNT: tl.constexpr, MAXIMA: tl.constexpr,
+):  # fmt: skip
+    """The bounds of top-k, or the first bins of top-p."""
+    part, count, index = tl.program_id(0), tl.num_programs(0), tl.program_id(1).to(tl.int64)
+    top_k, top_p = tl.load(top_ks + index), tl.load(top_ps + index)
+    floats += index * floats_stride
+    if (top_k > 0) & (top_k < size):
+        if part == 0:
+            top, _ = largest_and_whole(floats, doubles + index * 4 * count, count, COUNT)
+            groups = tl.arange(0, MAXIMA)
+            number = count * (PART // GROUP)
+            maxima = tl.load(floats + 2 * count + 2 + ROOM + groups, mask=groups < number, other=float("-inf"))
+            tl.store(floats + 2 * count, kth_largest(maxima, top_k, top))
+            tl.store(floats + 2 * count + 1, float("inf"))
+    elif top_p < 1.0:
+        columns = part * PART + tl.arange(0, PART)
+        values = scaled(logits + index * stride, columns, size, tl.load(temperatures + index))
+        top, _ = largest_and_whole(floats, doubles + index * 4 * count, count, COUNT)
+        lower = _depth(floats, count, top, COUNT)
+        _add_to_bins(ints + index * ints_stride, values, values >= lower, top, lower)
+
+
+@triton.jit
+def count_again(
+    logits, stride, temperatures, top_ks, top_ps, floats, doubles, ints, size, floats_stride, ints_stride,
+    PART: tl.constexpr, ROOM: tl.constexpr, COUNT: tl.constexpr,
+):  # fmt: skip
+    """The first bounds of top-p and, where they hold too many values, the second bins."""
+    part, count, index = tl.program_id(0), tl.num_programs(0), tl.program_id(1).to(tl.int64)
+    top_k, top_p = tl.load(top_ks + index), tl.load(top_ps + index)
+    if ((top_k <= 0) | (top_k >= size)) & (top_p < 1.0):
+        floats += index * floats_stride
+        doubles += index * 4 * count
+        bins = ints + index * ints_stride
+        top, _ = largest_and_whole(floats, doubles, count, COUNT)
+        lower = _depth(floats, count, top, COUNT)
+        high, low, inside = _chosen(bins, float("inf"), top, lower, top, -1.0, top_p, _FIRST_MARGIN)
+        if part == 0:
+            tl.store(floats + 2 * count, low)
+            tl.store(floats + 2 * count + 1, high)
+            tl.store(bins + INSIDE + 1, inside)
+        if inside > ROOM:
+            columns = part * PART + tl.arange(0, PART)
+            values = scaled(logits + index * stride, columns, size, tl.load(temperatures + index))
+            above = tl.where(values >= high, tl.exp(values - top), 0.0)
+            tl.store(doubles + count + part, tl.sum(above.to(tl.float64), axis=0))
+            _add_to_bins(bins + BINS, values, (values >= low) & (values < high), tl.minimum(high, top), low)
+
+
+@triton.jit
+def _second_bounds(bins, doubles, count, high, low, top, whole, top_p, COUNT: tl.constexpr):
+    """The bounds of top-p from the second bins."""
+    parts = tl.arange(0, COUNT)
+    above = tl.sum(tl.load(doubles + count + parts, mask=parts < count, other=0.0), axis=0)
+    wanted = tl.maximum(top_p.to(tl.float64) * whole - above, 0.0).to(tl.float32)
+    found_high, found_low, _ = _chosen(
+        bins + BINS, high, tl.minimum(high, top), low, top, wanted, top_p, _SECOND_MARGIN
+    )
+    return found_high, found_low
+
+
+@triton.jit
+def _gather(row, part, size, temperature, low, high, place, near_values, near_columns, PART: tl.constexpr):
+    """A part's values between the bounds and their columns, from `place` on. In steps: positions take registers."""
+    STEP: tl.constexpr = min(_STEP, PART)
+    for start in range(part * PART, (part + 1) * PART, STEP):
+        columns = start + tl.arange(0, STEP)
+        values = scaled(row, columns, size, temperature)
+        near = ((values >= low) & (values < high) & (values > float("-inf"))).to(tl.int32)
+        number = tl.sum(near, axis=0)
+        if number > 0:
+            places = place + tl.cumsum(near, axis=0) - 1
+            tl.store(near_values + places, values, mask=near > 0)
+            tl.store(near_columns + places, columns, mask=near > 0)
+            place += number
+
+
+@triton.jit
+def collect(
+    logits, stride, temperatures, top_ks, top_ps, min_ps, floats, doubles, ints, size, floats_stride, ints_stride,
+    PART: tl.constexpr, ROOM: tl.constexpr, COUNT: tl.constexpr,
+):  # fmt: skip
+    """Gather a part's values between the bounds, and sum the weights above; of min-p alone, those that it keeps."""
+    part, count, index = tl.program_id(0), tl.num_programs(0), tl.program_id(1).to(tl.int64)
+    top_k, top_p, min_p = tl.load(top_ks + index), tl.load(top_ps + index), tl.load(min_ps + index)
+    is_filtered = ((top_k > 0) & (top_k < size)) | (top_p < 1.0)
+    if is_filtered | (min_p > 0.0):
+        row, temperature = logits + index * stride, tl.load(temperatures + index)
+        values = scaled(row, part * PART + tl.arange(0, PART), size, temperature)
+        floats += index * floats_stride
+        doubles += index * 4 * count
+        ints += index * ints_stride
+        top, weights = largest_and_whole(floats, doubles, count, COUNT)
+        least = top + tl.log(min_p)
+        high, low = least, least
+        if is_filtered:
+            low = tl.load(floats + 2 * count)
+            high = tl.load(floats + 2 * count + 1)
+            if tl.load(ints + INSIDE + 1) > ROOM:
+                whole = tl.sum(weights, axis=0)
+                high, low = _second_bounds(ints, doubles, count, high, low, top, whole, top_p, COUNT)
+        above = tl.where(values >= high, tl.exp(values - top), 0.0).to(tl.float64)
+        tl.store(doubles + 2 * count + part, tl.sum(above, axis=0))
+        tl.store(doubles + 3 * count + part, tl.sum(tl.where(values >= least, above, 0.0), axis=0))
+        near = (values >= low) & (values < high) & (values > float("-inf"))
+        number = tl.sum(near.to(tl.int32), axis=0)
+        if number > 0:
+            inside = ints + INSIDE
+            tl.atomic_min(inside + 2, tl.min(tl.where(near, key_of(values), 0x7FFFFFFF), axis=0), sem="relaxed")
+            tl.atomic_max(inside + 3, tl.max(tl.where(near, key_of(values), -0x7FFFFFFF), axis=0), sem="relaxed")
+            place = tl.atomic_add(inside, number, sem="relaxed")
+            if place + number <= ROOM:
+                _gather(row, part, size, temperature, low, high, place, floats + 2 * count + 2, ints + COLUMNS, PART)
