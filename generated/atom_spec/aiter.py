@@ -552,6 +552,7 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("need_renorm", None),
         ),
         (AiterCall(("topk_weights", "topk_indices", "token_expert_indices", "gating_output", "need_renorm")),),
+        caller="routing",
     ),
     "aiter.topk_sigmoid": AiterCallable(
         "aiter.topk_sigmoid",
@@ -576,18 +577,11 @@ CALLABLES: dict[str, AiterCallable] = {
         ),
         (
             AiterCall(
-                (
-                    "gating_output",
-                    "topk_weights",
-                    "topk_ids",
-                    "num_expert_group",
-                    "topk_group",
-                    "need_renorm",
-                    "is_softmax",
-                    "routed_scaling_factor",
-                )
+                ("gating_output", "topk_weights", "topk_ids", "num_expert_group", "topk_group", "need_renorm"),
+                ("is_softmax", "routed_scaling_factor"),
             ),
         ),
+        caller="routing",
     ),
     "aiter.biased_grouped_topk": AiterCallable(
         "aiter.biased_grouped_topk",
@@ -615,6 +609,7 @@ CALLABLES: dict[str, AiterCallable] = {
                 )
             ),
         ),
+        caller="routing",
     ),
     "aiter.fused_moe.moe_sorting": AiterCallable(
         "aiter.fused_moe.moe_sorting",
@@ -661,11 +656,10 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("bias2", "None"),
         ),
         (
-            AiterCall(
-                ("hidden_states", "w1", "w2", "topk_weight", "topk_ids"),
-                ("expert_mask", "activation", "quant_type", "w1_scale", "w2_scale"),
-            ),
+            AiterCall(("hidden_states", "w1", "w2", "topk_weight", "topk_ids")),
+            AiterCall(("hidden_states", "w1", "w2", "topk_weight", "topk_ids"), ("quant_type", "w1_scale", "w2_scale")),
         ),
+        caller="experts",
     ),
     "aiter.moe_sum": AiterCallable(
         "aiter.moe_sum",
@@ -1106,6 +1100,7 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("use_int4", "False"),
         ),
         (AiterCall(("x",), ("layout",)),),
+        caller="experts",
     ),
     "aiter.greedy_sample": AiterCallable(
         "aiter.greedy_sample",
@@ -1393,6 +1388,46 @@ SOURCE_LINES: tuple[SourceLine, ...] = (
         "aiter_meta/csrc/kernels/cache_kernels.cu",
         "k_scale == nullptr ? 1.0f : 1 / (*k_scale);",
         "reshape_and_cache without scales divides by nothing",
+    ),
+    SourceLine(
+        "aiter_meta/csrc/kernels/topk_softmax_kernels_group.cu",
+        "if constexpr(THREAD_PER_GRP == 8) return 3;",
+        "with fewer than eight groups the lanes of a group are not joined, so the wrapper refuses 2 and 4 groups with a bias",
+    ),
+    SourceLine(
+        "aiter_meta/csrc/kernels/topk_softmax_kernels_group.cu",
+        "const int end = experts_per_group / vec_size;",
+        "experts are read in runs, which may not lie in two groups",
+    ),
+    SourceLine(
+        "aiter_meta/csrc/kernels/topk_softmax_kernels_group.cu",
+        "topk_indice = threadIdx.x == k ? max_idx : topk_indice;",
+        "at most 64 experts a token",
+    ),
+    SourceLine(
+        "aiter/ops/topk.py",
+        "if token_num <= cu_num * 212:",
+        "the wrapper routes 8,192 tokens at a time, so that the kernel for more is never taken",
+    ),
+    SourceLine(
+        "aiter_meta/csrc/kernels/moe_fused_gate.cu",
+        "output_ptr[idx] = scores[ii] / output_sum;",
+        "the kernel for more tokens leaves the scale out",
+    ),
+    SourceLine(
+        "aiter/fused_moe.py", "gate, up = act_input.split([inter_dim, inter_dim], dim=-1)", "the gates come first"
+    ),
+    SourceLine("aiter/fused_moe.py", "quant_remap = {QuantType.per_128x128: QuantType.per_1x128}", "block scales"),
+    SourceLine(
+        "aiter_meta/csrc/include/rocm_ops.hpp",
+        '.value("per_Token", QuantType::per_Token)',
+        "the enumeration that the wrapper takes from fused_moe's default",
+    ),
+    SourceLine("aiter_meta/csrc/include/rocm_ops.hpp", '.value("per_128x128", QuantType::per_128x128)', "the same"),
+    SourceLine(
+        "aiter_meta/csrc/ck_gemm_moe_2stages_codegen/gen_instances.py",
+        "V1, 256, 32, 128, 256/sizeof({A0DataType}), 1, 4,",
+        "the largest tile takes 256 bytes of inputs, so the intermediate size is filled up to that",
     ),
     SourceLine(
         "aiter_meta/csrc/kernels/quant_kernels.cu",

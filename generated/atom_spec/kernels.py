@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-ArgumentType = Literal["tensor", "tensor or None", "int", "int or None", "float", "object"]
+ArgumentType = Literal["tensor", "tensor or None", "int", "int or None", "float", "bool", "object"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,8 @@ GROUPS: dict[str, Group] = {
     ),
     "norm": Group(name="norm", same="nothing", help="RMSNorm."),
     "activation": Group(name="activation", same="nothing", help="Gated activations."),
+    "routing": Group(name="routing", same="nothing", help="Which experts a token goes to, and by what weights."),
+    "experts": Group(name="experts", same="backend", help="Mixtures of experts; the packed weights are the backend's."),
     "attention": Group(name="attention", same="layout", help="The paged KV cache and what reads and writes it."),
     "sampling": Group(name="sampling", same="nothing", help="From logits to token ids."),
 }
@@ -180,6 +182,93 @@ OPERATIONS: dict[str, Operation] = {
         summary="silu(first half of x) * second half of x.",
         arguments=(Argument(name="x", type="tensor", shape=("T", "2I"), dtypes=("float",)),),
         returns=Argument(name="returns", type="tensor", shape=("T", "I"), dtypes=("float",)),
+    ),
+    "route_softmax": Operation(
+        name="route_softmax",
+        group="routing",
+        summary="Softmax over the experts in float32, and its largest; of equal ones the lowest expert first.",
+        arguments=(
+            Argument(name="logits", type="tensor", shape=("T", "E"), dtypes=("float",)),
+            Argument(name="top_k", type="int"),
+            Argument(name="renormalize", type="bool", help="divide the weights by their sum"),
+        ),
+        returns=Argument(
+            name="returns", type="object", help="weights [T, k] float32, largest first; experts [T, k] int32"
+        ),
+    ),
+    "route_grouped": Operation(
+        name="route_grouped",
+        group="routing",
+        summary="As DeepSeek's models: choose groups of experts, then experts in them. A group counts by the sum of its best two scores plus bias, or without bias by its best score. Of equal ones any.",
+        arguments=(
+            Argument(name="logits", type="tensor", shape=("T", "E"), dtypes=("float",)),
+            Argument(
+                name="bias",
+                type="tensor or None",
+                shape=("E",),
+                dtypes=("float32",),
+                help="added to the scores to choose by, not to the weights",
+            ),
+            Argument(
+                name="num_groups", type="int", help="of E / num_groups experts that follow each other; 1 is no groups"
+            ),
+            Argument(name="top_groups", type="int"),
+            Argument(name="top_k", type="int"),
+            Argument(name="sigmoid", type="bool", help="scores are sigmoids of the logits, else their softmax"),
+            Argument(name="renormalize", type="bool"),
+            Argument(name="scale", type="float", help="of the weights in the end"),
+        ),
+        returns=Argument(
+            name="returns", type="object", help="weights [T, k] float32 and experts [T, k] int32, in any order"
+        ),
+    ),
+    "experts_pack": Operation(
+        name="experts_pack",
+        group="experts",
+        summary="Bring the weights of all experts into the form that `fused_experts` reads fastest. Called once a layer; may keep them.",
+        arguments=(
+            Argument(name="gate_up", type="tensor", shape=("E", "2I", "H"), dtypes=("float",), help="gates, then ups"),
+            Argument(name="down", type="tensor", shape=("E", "H", "I"), dtypes=("float",)),
+        ),
+        returns=Argument(name="returns", type="object", help="the packed experts"),
+    ),
+    "fp8_experts_pack": Operation(
+        name="fp8_experts_pack",
+        group="experts",
+        summary="As `experts_pack`, of weights in fp8 with a scale for each output (block_rows 1, scales [E, 2I, 1] and [E, H, 1]) or for 128 x 128 weights (block_rows 128, I a multiple of it).",
+        arguments=(
+            Argument(name="gate_up", type="tensor", shape=("E", "2I", "H"), dtypes=("float8_e4m3fn",)),
+            Argument(
+                name="gate_up_scales",
+                type="tensor",
+                shape=("E", "2I/block_rows", "1 or ceil(H/128)"),
+                dtypes=("float32",),
+            ),
+            Argument(name="down", type="tensor", shape=("E", "H", "I"), dtypes=("float8_e4m3fn",)),
+            Argument(
+                name="down_scales",
+                type="tensor",
+                shape=("E", "ceil(H/block_rows)", "1 or ceil(I/128)"),
+                dtypes=("float32",),
+            ),
+            Argument(name="block_rows", type="int", help="1 or 128"),
+            Argument(name="dtype", type="object", help="the torch.dtype that x will have"),
+        ),
+        returns=Argument(name="returns", type="object", help="the packed experts"),
+    ),
+    "fused_experts": Operation(
+        name="fused_experts",
+        group="experts",
+        summary="The sum over a token's experts of weight * (silu_and_mul(x @ gate_up.T) @ down.T). With fp8 weights, x and what silu_and_mul makes are rounded as `fp8_linear` rounds.",
+        arguments=(
+            Argument(name="x", type="tensor", shape=("T", "H"), dtypes=("float",)),
+            Argument(name="packed", type="object", help="what experts_pack or fp8_experts_pack returned"),
+            Argument(name="weights", type="tensor", shape=("T", "k"), dtypes=("float32",)),
+            Argument(
+                name="experts", type="tensor", shape=("T", "k"), dtypes=("int32",), help="no expert twice in a row"
+            ),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("T", "H"), dtypes=("float",)),
     ),
     "kv_cache_shape": Operation(
         name="kv_cache_shape",

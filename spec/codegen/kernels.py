@@ -11,7 +11,7 @@ from typing import Any
 from codegen.source import YamlFile
 from codegen.text import format_python, markdown_header, markdown_table, python_header
 
-_TYPES = ("tensor", "tensor or None", "int", "int or None", "float", "object")
+_TYPES = ("tensor", "tensor or None", "int", "int or None", "float", "bool", "object")
 _DTYPES = ("float", "kv", "float8_e4m3fn", "float32", "int32", "int64")
 _SAME = ("layout", "backend", "nothing")
 _ARGUMENT_KEYS = ("name", "type", "shape", "dtypes", "in_place", "help")
@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-ArgumentType = Literal["tensor", "tensor or None", "int", "int or None", "float", "object"]
+ArgumentType = Literal["tensor", "tensor or None", "int", "int or None", "float", "bool", "object"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ _ANNOTATIONS = {
     "int": "int",
     "int or None": "int | None",
     "float": "float",
+    "bool": "bool",
 }
 
 

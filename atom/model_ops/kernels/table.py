@@ -55,6 +55,26 @@ TABLE: dict[str, dict[str, str]] = {
         "triton": f"{_TRITON}.activation:silu_and_mul",
         "aiter": f"{_AITER}.activation:silu_and_mul",
     },
+    "route_softmax": {
+        "reference": f"{_REFERENCE}.routing:route_softmax",
+        "aiter": f"{_AITER}.routing:route_softmax",
+    },
+    "route_grouped": {
+        "reference": f"{_REFERENCE}.routing:route_grouped",
+        "aiter": f"{_AITER}.routing:route_grouped",
+    },
+    "experts_pack": {
+        "reference": f"{_REFERENCE}.experts:experts_pack",
+        "aiter": f"{_AITER}.experts:experts_pack",
+    },
+    "fp8_experts_pack": {
+        "reference": f"{_REFERENCE}.experts:fp8_experts_pack",
+        "aiter": f"{_AITER}.experts:fp8_experts_pack",
+    },
+    "fused_experts": {
+        "reference": f"{_REFERENCE}.experts:fused_experts",
+        "aiter": f"{_AITER}.experts:fused_experts",
+    },
     "kv_cache_shape": {
         "reference": f"{_REFERENCE}.kv_cache:kv_cache_shape",
         "triton": f"{_TRITON}.kv_cache:kv_cache_shape",

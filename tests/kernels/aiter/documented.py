@@ -13,8 +13,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-_HALVES = (torch.bfloat16, torch.float16)
-_FLOAT8 = (torch.float8_e4m3fn, torch.float8_e4m3fnuz)
+from tests.kernels.aiter import documented_experts
+from tests.kernels.aiter.documented_experts import FLOAT8 as _FLOAT8
+from tests.kernels.aiter.documented_experts import HALVES as _HALVES
 
 
 def rms_norm(
@@ -333,6 +334,7 @@ def _check_product(
 
 
 KERNELS: dict[str, Callable[..., Any]] = {
+    **documented_experts.KERNELS,
     "aiter.rms_norm": rms_norm,
     "aiter.rmsnorm2d_fwd_with_add": rmsnorm2d_fwd_with_add,
     "aiter.silu_and_mul": silu_and_mul,

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -26,6 +27,9 @@ from tests.kernels.aiter.documented import KERNELS
 _WRAPPERS = "atom.model_ops.kernels.aiter"
 # What a dotted name passes through that is no module.
 _OBJECTS = {"aiter.tuned_gemm.tgemm", "aiter.dist.parallel_state.GroupCoordinator"}
+
+
+QuantType = Enum("QuantType", ["No", "per_Tensor", "per_Token", "per_1x32", "per_1x128", "per_128x128"])
 
 
 @dataclass
@@ -52,6 +56,7 @@ class StandIn:
             self.calls.append((item.name, dict(bound.arguments)))
             return KERNELS[item.name](**bound.arguments)
 
+        kernel.__signature__ = signature  # type: ignore[attr-defined]  # what inspect.signature looks for
         return kernel
 
 
@@ -65,7 +70,9 @@ def _signature(item: AiterCallable) -> inspect.Signature:
 
 
 def _value(source: str) -> Any:
-    """A default's value; one that only AITER knows stays text."""
+    """A default's value; one that only AITER knows stays text, but for the kinds of scales."""
+    if source.startswith("QuantType."):
+        return QuantType[source.partition(".")[2]]
     try:
         return ast.literal_eval(source)
     except ValueError:
