@@ -81,7 +81,7 @@ def check_small_tiles(device: torch.device) -> None:
     lengths = torch.tensor([1, 7, 8, 9, 15, 16, 17, 31, 32, 33])
     for form in _SMALL_FORMS:
         for heads, head_dim in (((16, 1), 16), ((4, 2), 32), ((3, 3), 16), ((1, 1), 64)):
-            lens = lengths[torch.randperm(10)[: 4 // heads[0] + 1]].tolist()
+            lens = [*lengths[torch.randperm(10)[: 4 // heads[0] + 1]].tolist(), 33]
             check(lens, heads, head_dim, form, torch.float32, device)
 
 

@@ -28,10 +28,9 @@ from atom.model_ops.kernels.triton.plan import Plan, PrefillRows, upload
 class Form:
     """What a program is like: queries and keys of its tiles, how many of these are on their way, and its warps.
 
-    heads: that share a tile's queries, where so many share keys.
-    holds_queries: in registers; else products read them from shared memory, which takes as long as a product with 64
-    keys does. looks_ahead: the next scores are under way while the softmax of these is computed; else another program
-    is to fill the tensor cores.
+    heads: that share a tile's queries, where so many share keys. holds_queries: in registers; else products read them
+    from shared memory, which takes as long as a product with 64 keys does. looks_ahead: the next scores are under way
+    while the softmax of these is computed; else another program is to fill the tensor cores.
     """
 
     queries: int
@@ -106,13 +105,13 @@ def _fresh_prefill(
         found = product(query, tl.trans(keys), PRECISION)
         if not LOOKS_AHEAD:
             scores = found
-            if base >= start:
+            if base + N > start + 1:
                 scores = _hidden(scores, base, start, M, T, N)
         weights, acc, total, largest = _softmax(scores, scale, acc, total, largest)
         acc += product(weights.to(values.dtype), values, PRECISION)
         if LOOKS_AHEAD:
             scores = found
-            if ahead >= start:
+            if ahead + N > start + 1:
                 scores = _hidden(scores, ahead, start, M, T, N)
     if whole <= last:
         if not LOOKS_AHEAD:
