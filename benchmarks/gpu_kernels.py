@@ -14,12 +14,11 @@ from typing import Any
 import torch
 
 from atom.model_ops.float8 import float8_dtype
-from atom.model_ops.kernels.reference import sampling as plain
-from atom.model_ops.kernels.triton import fp8_fused, fp8_linear, fp8_quantize, masks, norm
+from atom.model_ops.kernels.triton import fp8_fused, fp8_linear, fp8_quantize, norm
 from atom.model_ops.kernels.triton.fp8_quantize import InputForm
 from benchmarks import gpu_decode, gpu_decode_fp8, gpu_elementwise, gpu_fp8, gpu_linear, gpu_prefill, gpu_sampling
 from benchmarks.gpu_shapes import SHAPES, Shape
-from benchmarks.gpu_timing import seconds, seconds_in_a_graph
+from benchmarks.gpu_timing import seconds_in_a_graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +58,9 @@ class Bench:
         """The kernel's time."""
         return {"name": name, "value": 1e6 * seconds_in_a_graph(function, self.device, calls), "unit": "us"}
 
-    def by_torch(self, name: str, function: Callable[[], Any]) -> dict[str, Any]:
-        """The reference's time on the same device."""
-        return {"name": f"{name}, by torch", "value": 1e6 * seconds(function, self.device), "unit": "us"}
-
     def floor(self, name: str, num_bytes: float) -> dict[str, Any]:
         """The time to read and write so many bytes."""
         return {"name": f"{name}, floor", "value": 1e6 * num_bytes / self.bandwidth, "unit": "us"}
-
-
-def mask_logits(bench: Bench) -> list[dict[str, Any]]:
-    """Every row with a mask of half of the vocabulary."""
-    rows, vocab, device = bench.sizes.rows, bench.sizes.vocab, bench.device
-    logits = torch.randn(rows, vocab, device=device)
-    bits = torch.randint(-(2**31), 2**31 - 1, (rows, -(-vocab // 32)), device=device).to(torch.int32)
-    where = torch.arange(rows, device=device)
-    name = f"{rows} x {vocab}"
-    return [
-        bench.row(name, lambda: masks.mask_logits(logits, where, bits)),
-        bench.by_torch(name, lambda: plain.mask_logits(logits, where, bits)),
-        bench.floor(name, rows * vocab * (4 / 2 + 1 / 8)),
-    ]
 
 
 def fp8_quantise(bench: Bench) -> list[dict[str, Any]]:
@@ -111,7 +92,9 @@ def fp8_quantise(bench: Bench) -> list[dict[str, Any]]:
 KERNELS: dict[str, Callable[[Bench], list[dict[str, Any]]]] = {
     "sample": lambda bench: gpu_sampling.sample(bench.device, bench.bandwidth, bench.sizes.rows, bench.sizes.vocab),
     "sample forms": lambda bench: gpu_sampling.sample_forms(bench.device, bench.sizes.rows, bench.sizes.vocab),
-    "mask_logits": mask_logits,
+    "mask_logits": lambda bench: gpu_sampling.mask_logits(
+        bench.device, bench.bandwidth, bench.sizes.rows, bench.sizes.vocab
+    ),
     "fp8 quantise": fp8_quantise,
     "fp8 product": lambda bench: gpu_fp8.products(bench.device, gpu_fp8.layers_only(bench.sizes.weights)),
     "fp8 norm and product": lambda bench: gpu_fp8.with_norm(bench.device, gpu_fp8.layers_only(bench.sizes.weights)),

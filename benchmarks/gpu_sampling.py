@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from atom.model_ops.kernels.reference import sampling as plain
-from atom.model_ops.kernels.triton import drawing
+from atom.model_ops.kernels.triton import drawing, masks
 from benchmarks.gpu_timing import seconds, seconds_in_a_graph
 
 Parameters = tuple[torch.Tensor, ...]
@@ -76,6 +76,24 @@ def sample_forms(device: torch.device, largest: int, vocab: int) -> list[dict[st
                 took = seconds_in_a_graph(call(logits, given, form), device, 2 if rows > 1 else 10)
                 found.append(row(f"{rows} x {vocab}, {case}, {name}", took))
     return found
+
+
+def mask_logits(device: torch.device, bandwidth: float, rows: int, vocab: int) -> list[dict[str, Any]]:
+    """Every row with a mask: of half of the vocabulary and, as grammars have them, of few tokens or nearly all."""
+    logits = torch.randn(rows, vocab, device=device).bfloat16()
+    half = torch.randint(-(2**31), 2**31 - 1, (rows, -(-vocab // 32)), device=device).to(torch.int32)
+    few, most = torch.zeros_like(half), torch.full_like(half, -1)
+    few[:, ::1000], most[:, ::1000] = 4, -5
+    where = torch.arange(rows, device=device)
+    found = []
+    for kind, bits in (("half", half), ("few allowed", few), ("few forbidden", most)):
+        name = f"{rows} x {vocab}, {kind}"
+        took = seconds_in_a_graph(lambda bits=bits: masks.mask_logits(logits, where, bits), device)
+        found.append(row(name, took))
+        found.append(
+            row(f"{name}, by torch", seconds(lambda bits=bits: plain.mask_logits(logits, where, bits), device))
+        )
+    return [*found, row(f"{rows} x {vocab}, one write, floor", rows * vocab * (2 + 1 / 8) / bandwidth)]
 
 
 def kernels(device: torch.device, rows: int, vocab: int) -> list[dict[str, Any]]:

@@ -91,6 +91,7 @@ def check_masks(device: torch.device) -> None:
         for vocab in (70, 4096, 5000):
             logits = torch.randn(5, vocab).to(dtype)
             bits = torch.randint(-(2**31), 2**31, (3, -(-vocab // 32)), dtype=torch.int32)
+            bits[0], bits[1, :-1] = 0, -1
             rows = torch.tensor([4, 0, 2])
             wanted = plain.mask_logits(logits.clone(), rows, bits)
             given = logits.to(device)
