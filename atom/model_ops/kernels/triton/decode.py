@@ -9,6 +9,7 @@ is. Shapes: Td tokens, HQ/HK heads, D head size, W items, R rows of results.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -37,9 +38,13 @@ class Form:
     sums_last: bool = True
 
 
+@functools.cache
 def choose_form(dtype: torch.dtype, padded: int, is_float8: bool) -> Form:
     """By the queries' type, the head size's power of two and the cache."""
-    return Form(32 if dtype == torch.float32 or padded > 128 else 64)
+    is_small = dtype == torch.float32 or padded > 128
+    # Five stages keep a tile on its way while another is computed with, which only tiles of 8 bits leave room for.
+    in_pairs = is_float8 and dtype != torch.float32 and tl.target_info.is_cuda()
+    return Form(32 if is_small else 64, stages=5 if in_pairs else 3)
 
 
 @triton.jit
