@@ -39,6 +39,8 @@ def run_largest_step(
     ones = torch.ones(count, device=device)
     numbers = torch.arange(count, device=device)
     top_k = torch.full((count,), 2, dtype=torch.int32, device=device)
+    # In float32, as logits with penalties are.
+    logits = logits.to(torch.float32)
     Sampler(kernels)(logits, RandomRows(None, ones, top_k, 0.9 * ones, 0 * ones, numbers, numbers))
     torch.cuda.synchronize(device)
     for layer in layers:

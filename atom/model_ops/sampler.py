@@ -49,6 +49,4 @@ class Sampler:
 
     def _draw(self, logits: torch.Tensor, random: RandomRows) -> torch.Tensor:
         uniform = self._uniform(random.seeds, random.offsets)
-        return self._sample(
-            logits.to(torch.float32), random.temperature, random.top_k, random.top_p, random.min_p, uniform
-        )
+        return self._sample(logits, random.temperature, random.top_k, random.top_p, random.min_p, uniform)

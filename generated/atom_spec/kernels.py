@@ -412,7 +412,7 @@ OPERATIONS: dict[str, Operation] = {
         group="sampling",
         summary="Draw one token a row by inverting the cumulative distribution in vocabulary order, after temperature, top-k, top-p and min-p.",
         arguments=(
-            Argument(name="logits", type="tensor", shape=("B", "V"), dtypes=("float32",)),
+            Argument(name="logits", type="tensor", shape=("B", "V"), dtypes=("float",)),
             Argument(name="temperature", type="tensor", shape=("B",), dtypes=("float32",), help="above 0"),
             Argument(name="top_k", type="tensor", shape=("B",), dtypes=("int32",), help="0 is off"),
             Argument(name="top_p", type="tensor", shape=("B",), dtypes=("float32",), help="1 is off"),

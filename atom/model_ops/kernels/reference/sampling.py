@@ -61,8 +61,8 @@ def sample(
     min_p: torch.Tensor,
     uniform: torch.Tensor,
 ) -> torch.Tensor:
-    """logits [B, V] float32 and parameters [B] to token ids [B] int64. top_k 0, top_p 1 and min_p 0 are off."""
-    scaled = logits / temperature.unsqueeze(1)
+    """logits [B, V] and parameters [B] to token ids [B] int64. top_k 0, top_p 1 and min_p 0 are off."""
+    scaled = logits.to(torch.float32) / temperature.unsqueeze(1)
     threshold = _min_p_threshold(scaled, min_p)
     is_filtered = (top_k > 0) | (top_p < 1.0)
     rows = is_filtered.nonzero().squeeze(1)
