@@ -15,6 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
+from atom.model_ops.float8 import SMALLEST_AMAX
 from atom.model_ops.kernels.triton.early import (
     early_launch,
     fetch_early,
@@ -22,7 +23,7 @@ from atom.model_ops.kernels.triton.early import (
     starts_early,
     wait_for_previous,
 )
-from atom.model_ops.kernels.triton.fp8_quantize import GROUP, Rounded
+from atom.model_ops.kernels.triton.fp8_quantize import GROUP, Rounded, round_to_float8, to_float8
 
 MAX_TOKENS, MAX_TOKENS_BY_THREADS = 32, 4
 # Tokens of a product by tensor cores, at least.
@@ -67,44 +68,61 @@ def fits(tile: Tile, width: int, block_rows: int, has_groups: bool) -> bool:
 
 
 @triton.jit
-def _group_scales(
-    x_scales, x_scale_row, x_scale_group, weight_scales, token, first, K, GROUPS: tl.constexpr, EVEN: tl.constexpr
+def _token_scale(
+    x, x_stride, x_scales, x_scale_row, token, T, K,
+    BK: tl.constexpr, STEPS: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr,
+    HAS_GROUPS: tl.constexpr, IS_ROUNDED: tl.constexpr, EVEN: tl.constexpr,
 ):  # fmt: skip
-    """What the inputs of GROUPS groups, from `first` on, are multiplied by for one token: both scales [GROUPS]."""
-    group = first + tl.arange(0, GROUPS)
-    at = x_scales + token * x_scale_row + group * x_scale_group
-    scales = tl.load(at) if EVEN else tl.load(at, mask=group * _GROUP < K, other=0.0)
-    return scales * weight_scales
+    """The scale of all inputs of a token, made here where they are still to be rounded; with groups there is none."""
+    token = tl.minimum(token, T - 1)
+    if HAS_GROUPS:
+        return 1.0
+    if IS_ROUNDED:
+        return tl.load(x_scales + token * x_scale_row)
+    largest = tl.full((), SMALLEST, tl.float32)
+    for step in tl.static_range(STEPS):
+        k = step * BK + tl.arange(0, BK)
+        at = x + token * x_stride + k
+        inputs = tl.load(at) if EVEN else tl.load(at, mask=k < K, other=0.0)
+        largest = tl.maximum(largest, tl.max(tl.abs(inputs.to(tl.float32)), axis=0))
+    return tl.div_rn(largest, LARGEST)
 
 
 @triton.jit
-def _add_token(
-    sums, values, x, x_stride, x_scales, x_scale_row, x_scale_group, weight_scales, token, T, K, start,
-    BN: tl.constexpr, BK: tl.constexpr, HAS_GROUPS: tl.constexpr, EVEN: tl.constexpr,
+def _inputs(
+    x, x_stride, x_scales, x_scale_row, x_scale_group, weight_scales, token_scale, token, T, K, start,
+    float8: tl.constexpr, BK: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr,
+    HAS_GROUPS: tl.constexpr, IS_ROUNDED: tl.constexpr, EVEN: tl.constexpr,
 ):  # fmt: skip
-    """sums [BN, BK / 16] and values [BN, BK] times one token's inputs; a token that is none is the last again."""
+    """A token's inputs of a step [BK] as the 8-bit type holds them; with groups, times both scales of each group."""
     token = tl.minimum(token, T - 1)
     k = start + tl.arange(0, BK)
     at = x + token * x_stride + k
     inputs = (tl.load(at) if EVEN else tl.load(at, mask=k < K, other=0.0)).to(tl.float32)
-    if HAS_GROUPS:
-        scales = _group_scales(
-            x_scales, x_scale_row, x_scale_group, weight_scales, token, start // _GROUP, K, BK // _GROUP, EVEN
-        )
-        inputs = tl.reshape(tl.reshape(inputs, (BK // _GROUP, _GROUP)) * scales[:, None], (BK,))
-    products = values * inputs[None, :]
-    # Sixteen neighbours are one thread's: they are summed without another's help.
-    return sums + tl.sum(tl.reshape(products, (BN, BK // _LOAD, _LOAD)), axis=2)
+    if not HAS_GROUPS:
+        return inputs if IS_ROUNDED else round_to_float8(inputs, token_scale, LARGEST).to(float8).to(tl.float32)
+    inputs = tl.reshape(inputs, (BK // _GROUP, _GROUP))
+    if IS_ROUNDED:
+        group = start // _GROUP + tl.arange(0, BK // _GROUP)
+        at = x_scales + token * x_scale_row + group * x_scale_group
+        scales = tl.load(at) if EVEN else tl.load(at, mask=group * _GROUP < K, other=0.0)
+    else:
+        inputs, scales = to_float8(inputs, LARGEST, SMALLEST)
+        inputs = inputs.to(float8).to(tl.float32)
+    return tl.reshape(inputs * (scales * weight_scales)[:, None], (BK,))
 
 
 @triton.jit
-def _store_token(
-    sums, x_scales, x_scale_row, w_scales, bias, out, token, T, N, outputs,
-    HAS_GROUPS: tl.constexpr, HAS_BIAS: tl.constexpr,
-):  # fmt: skip
-    total = tl.sum(sums, axis=1)
-    if not HAS_GROUPS:
-        total *= tl.load(x_scales + tl.minimum(token, T - 1) * x_scale_row) * w_scales
+def _add(sums, loaded, inputs, BN: tl.constexpr, BK: tl.constexpr):
+    """sums [BN, BK / 16] and the weight's values [BN, BK] times inputs [BK]."""
+    values = loaded.to(tl.float32)
+    # Sixteen neighbours are one thread's: they are summed without another's help.
+    return sums + tl.sum(tl.reshape(values * inputs[None, :], (BN, BK // _LOAD, _LOAD)), axis=2)
+
+
+@triton.jit
+def _store_token(sums, scales, bias, out, token, T, N, outputs, HAS_BIAS: tl.constexpr):
+    total = tl.sum(sums, axis=1) * scales
     if HAS_BIAS:
         total += tl.load(bias + outputs, mask=outputs < N, other=0.0).to(tl.float32)
     tl.store(out + token * N + outputs, total.to(out.dtype.element_ty), mask=outputs < tl.where(token < T, N, 0))
@@ -114,8 +132,9 @@ def _store_token(
 @triton.jit(do_not_specialize=["T", "x_scale_group"])
 def _fp8_by_threads(
     x, x_stride, w, x_scales, x_scale_row, x_scale_group, w_scales, w_scale_row, bias, out, T, N, K, block_rows,
-    TP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STEPS: tl.constexpr, HAS_GROUPS: tl.constexpr,
-    HAS_BIAS: tl.constexpr, EVEN: tl.constexpr, EARLY: tl.constexpr,
+    TP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STEPS: tl.constexpr, LARGEST: tl.constexpr,
+    SMALLEST: tl.constexpr, IS_ROUNDED: tl.constexpr, HAS_GROUPS: tl.constexpr, HAS_BIAS: tl.constexpr,
+    EVEN: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """BN outputs of TP = 1, 2 or 4 tokens. EVEN: BK divides K. Each token's sums have a name: an axis for tokens would
     have the compiler move the weight between threads.
@@ -143,31 +162,52 @@ def _fp8_by_threads(
         if step == 0:
             # The weight is on its way; x is what the kernel before this one writes.
             wait_for_previous(EARLY)
-        values = loaded.to(tl.float32)
-        sums0 = _add_token(
-            sums0, values, x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, 0, T, K, start,
-            BN, BK, HAS_GROUPS, EVEN,
+            scale0 = _token_scale(
+                x, x_stride, x_scales, x_scale_row, 0, T, K, BK, STEPS, LARGEST, SMALLEST, HAS_GROUPS,
+                IS_ROUNDED, EVEN,
+            )  # fmt: skip
+            if TP > 1:
+                scale1 = _token_scale(
+                    x, x_stride, x_scales, x_scale_row, 1, T, K, BK, STEPS, LARGEST, SMALLEST, HAS_GROUPS,
+                    IS_ROUNDED, EVEN,
+                )  # fmt: skip
+            if TP > 2:
+                scale2 = _token_scale(
+                    x, x_stride, x_scales, x_scale_row, 2, T, K, BK, STEPS, LARGEST, SMALLEST, HAS_GROUPS,
+                    IS_ROUNDED, EVEN,
+                )  # fmt: skip
+                scale3 = _token_scale(
+                    x, x_stride, x_scales, x_scale_row, 3, T, K, BK, STEPS, LARGEST, SMALLEST, HAS_GROUPS,
+                    IS_ROUNDED, EVEN,
+                )  # fmt: skip
+        inputs = _inputs(
+            x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, scale0, 0, T, K, start,
+            w.dtype.element_ty, BK, LARGEST, SMALLEST, HAS_GROUPS, IS_ROUNDED, EVEN,
         )  # fmt: skip
+        sums0 = _add(sums0, loaded, inputs, BN, BK)
         if TP > 1:
-            sums1 = _add_token(
-                sums1, values, x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, 1, T, K, start,
-                BN, BK, HAS_GROUPS, EVEN,
+            inputs = _inputs(
+                x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, scale1, 1, T, K, start,
+                w.dtype.element_ty, BK, LARGEST, SMALLEST, HAS_GROUPS, IS_ROUNDED, EVEN,
             )  # fmt: skip
+            sums1 = _add(sums1, loaded, inputs, BN, BK)
         if TP > 2:
-            sums2 = _add_token(
-                sums2, values, x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, 2, T, K, start,
-                BN, BK, HAS_GROUPS, EVEN,
+            inputs = _inputs(
+                x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, scale2, 2, T, K, start,
+                w.dtype.element_ty, BK, LARGEST, SMALLEST, HAS_GROUPS, IS_ROUNDED, EVEN,
             )  # fmt: skip
-            sums3 = _add_token(
-                sums3, values, x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, 3, T, K, start,
-                BN, BK, HAS_GROUPS, EVEN,
+            sums2 = _add(sums2, loaded, inputs, BN, BK)
+            inputs = _inputs(
+                x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, scale3, 3, T, K, start,
+                w.dtype.element_ty, BK, LARGEST, SMALLEST, HAS_GROUPS, IS_ROUNDED, EVEN,
             )  # fmt: skip
-    _store_token(sums0, x_scales, x_scale_row, row_scales, bias, out, 0, T, N, outputs, HAS_GROUPS, HAS_BIAS)
+            sums3 = _add(sums3, loaded, inputs, BN, BK)
+    _store_token(sums0, row_scales * scale0, bias, out, 0, T, N, outputs, HAS_BIAS)
     if TP > 1:
-        _store_token(sums1, x_scales, x_scale_row, row_scales, bias, out, 1, T, N, outputs, HAS_GROUPS, HAS_BIAS)
+        _store_token(sums1, row_scales * scale1, bias, out, 1, T, N, outputs, HAS_BIAS)
     if TP > 2:
-        _store_token(sums2, x_scales, x_scale_row, row_scales, bias, out, 2, T, N, outputs, HAS_GROUPS, HAS_BIAS)
-        _store_token(sums3, x_scales, x_scale_row, row_scales, bias, out, 3, T, N, outputs, HAS_GROUPS, HAS_BIAS)
+        _store_token(sums2, row_scales * scale2, bias, out, 2, T, N, outputs, HAS_BIAS)
+        _store_token(sums3, row_scales * scale3, bias, out, 3, T, N, outputs, HAS_BIAS)
 
 
 @triton.jit(do_not_specialize=["T", "x_scale_group"])
@@ -232,14 +272,28 @@ def _most_stages() -> int:
 
 
 def fp8_few(
-    x: Rounded, weight: torch.Tensor, w_scales: torch.Tensor, block_rows: int, bias: torch.Tensor | None, tile: Tile
+    x: Rounded | torch.Tensor,
+    weight: torch.Tensor,
+    w_scales: torch.Tensor,
+    block_rows: int,
+    bias: torch.Tensor | None,
+    tile: Tile,
 ) -> torch.Tensor:
-    """fp8_product of as many tokens, 1 at least, as the tile is for, where it `fits`; the weight has no gaps."""
-    (values, x_scales, num_tokens, dtype), (num_outputs, width) = x, weight.shape
+    """fp8_product of as many tokens, 1 at least, as the tile is for, where it `fits`; the weight has no gaps.
+
+    By threads, x [T, K] may still have to be rounded: every program does that, which takes less than a kernel for it.
+    """
+    is_rounded = isinstance(x, Rounded)
+    if isinstance(x, Rounded):
+        values, x_scales, num_tokens, dtype = x
+        scale_strides = x_scales.stride()
+    else:
+        values, x_scales, num_tokens, dtype, scale_strides = x, None, x.shape[0], x.dtype, (0, 0)
+    num_outputs, width = weight.shape
     out = torch.empty((num_tokens, num_outputs), dtype=dtype, device=weight.device)
     grid = (triton.cdiv(num_outputs, tile.outputs),)
     given = (
-        values, values.stride(0), weight, x_scales, *x_scales.stride(), w_scales, w_scales.stride(0), bias, out,
+        values, values.stride(0), weight, x_scales, *scale_strides, w_scales, w_scales.stride(0), bias, out,
         num_tokens, num_outputs, width, block_rows,
     )  # fmt: skip
     forms = {
@@ -247,17 +301,21 @@ def fp8_few(
         "HAS_BIAS": bias is not None,
         "EVEN": width % tile.inputs == 0,
         "EARLY": starts_early(),
+        "num_warps": tile.num_warps,
+        **early_launch(),
     }
     if tile.stages:
+        assert is_rounded
         assert num_tokens <= MAX_TOKENS
         _fp8_by_tensor_cores[grid](
             *given, TP=max(_FEWEST, triton.next_power_of_2(num_tokens)), BN=tile.outputs, WARPS=tile.num_warps,
-            STAGES=min(tile.stages, _most_stages()), **forms, num_warps=tile.num_warps, **early_launch(),
+            STAGES=min(tile.stages, _most_stages()), **forms,
         )  # fmt: skip
     else:
         assert num_tokens <= MAX_TOKENS_BY_THREADS
         _fp8_by_threads[grid](
             *given, TP=triton.next_power_of_2(num_tokens), BN=tile.outputs, BK=tile.inputs,
-            STEPS=triton.cdiv(width, tile.inputs), **forms, num_warps=tile.num_warps, **early_launch(),
+            STEPS=triton.cdiv(width, tile.inputs), LARGEST=torch.finfo(weight.dtype).max, SMALLEST=SMALLEST_AMAX,
+            IS_ROUNDED=is_rounded, **forms,
         )  # fmt: skip
     return out

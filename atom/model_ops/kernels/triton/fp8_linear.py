@@ -82,12 +82,16 @@ def _packed(
 
 def fp8_linear(x: torch.Tensor | Rounded, packed: PackedFloat8Linear) -> torch.Tensor:
     """x [T, K], or in the weight's input form, to [T, N]."""
-    rounded = x if isinstance(x, Rounded) else quantize_input(x, packed.input_form)
-    num_tokens, has_groups = rounded.num_tokens, packed.scales.shape[1] > 1
+    num_tokens = x.num_tokens if isinstance(x, Rounded) else x.shape[0]
+    has_groups = packed.scales.shape[1] > 1
     if 0 < num_tokens <= MAX_TOKENS and packed.weight.is_contiguous():
         tile = choose_tile(num_tokens, *packed.weight.shape)
         if tile is not None and fits(tile, packed.weight.shape[1], packed.block_rows, has_groups):
-            return fp8_few(rounded, packed.weight, packed.scales, packed.block_rows, packed.bias, tile)
+            # Every program rounds one token anew; two would take registers that loads of the weight need.
+            if num_tokens > 1 and not isinstance(x, Rounded):
+                x = quantize_input(x, packed.input_form)
+            return fp8_few(x, packed.weight, packed.scales, packed.block_rows, packed.bias, tile)
+    rounded = x if isinstance(x, Rounded) else quantize_input(x, packed.input_form)
     if num_tokens <= _TRITON_TOKENS and not has_groups and _has_many_outputs(packed.weight.shape[0]):
         return _by_triton(rounded, packed)
     return packed.product(rounded, packed)

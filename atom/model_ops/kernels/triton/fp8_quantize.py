@@ -51,12 +51,24 @@ def empty_rounded(num_tokens: int, width: int, like: torch.Tensor, form: InputFo
 
 
 @triton.jit
+def round_to_float8(values, scale, LARGEST: tl.constexpr):
+    """values as they are stored with this scale, which has an axis for each of theirs or none; still float32.
+
+    Their quotients are rounded as a division rounds them, but for the sign of -0. A division has a branch for extreme
+    numbers, so that one after the other is computed, and calls a function there, which takes registers.
+    """
+    inverse = tl.div_rn(1.0, scale)
+    quotient = values * inverse
+    quotient = tl.fma(tl.fma(-quotient, scale, values), inverse, quotient)
+    # min and max would make a number of NaN.
+    return tl.where(quotient > LARGEST, LARGEST, tl.where(quotient < -LARGEST, -LARGEST, quotient))
+
+
+@triton.jit
 def to_float8(values, LARGEST: tl.constexpr, SMALLEST: tl.constexpr):
     """values [G, S] as they are stored, still float32, and the scale of each row [G]. Divisions round as torch's do."""
     scale = tl.div_rn(tl.maximum(tl.max(tl.abs(values), axis=1), SMALLEST), LARGEST)
-    quotient = tl.div_rn(values, tl.broadcast_to(scale[:, None], values.shape))
-    # min and max would make a number of NaN.
-    return tl.where(quotient > LARGEST, LARGEST, tl.where(quotient < -LARGEST, -LARGEST, quotient)), scale
+    return round_to_float8(values, scale[:, None], LARGEST), scale
 
 
 @triton.jit(do_not_specialize=["scale_group"])  # the number of tokens
