@@ -1,12 +1,12 @@
 """The engine and its kernels on one GPU, dummy weights, with the floors of the same run.
 
-Cells have names, such as `0.6B B=1`, `8B prefill 1x8192`, `0.6B mixed 8+128`, `8B profile B=256`, `kernel sample`:
+Cells have names, such as `0.6B B=1`, `8B prefill 1x8192`, `0.6B drawn B=1`, `8B profile B=256`, `kernel sample`:
 ATOM_BENCH_CELLS is a list of them with commas, in which * stands for anything (`8B B=*`, `kernel *`); all by default.
 ATOM_BENCH_SECONDS (540) ends a run: a cell that would not be done by then is left out, and listed.
 
 Decode cells: Qwen3 shapes, 1024 tokens in and 128 out, greedy, milliseconds a token; the floor is all products of a
 step in one graph, and the bytes of the KV cache at the measured bandwidth. A prefill's floor: its products, and the
-operations of attention at the rate of a large product.
+operations of attention at the rate of a large product. `drawn` cells decode with temperature, top-p and top-k.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _KERNEL_SECONDS = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One measurement. kind: start, prefill, prefill profile, mixed, decode, profile or kernel; model: of SHAPES, or
-    empty for a kernel."""
+    """One measurement. kind: start, prefill, prefill profile, mixed, decode, drawn, profile or kernel; model: of
+    SHAPES, or empty for a kernel."""
 
     name: str
     kind: str
@@ -83,6 +83,7 @@ def all_cells() -> list[Cell]:
         ]
         found += [Cell(f"{model} mixed {n}+{length}", "mixed", model, n, length) for n, length in shape.mixed]
         found += [Cell(f"{model} B={batch}", "decode", model, batch) for batch in shape.batches]
+        found += [Cell(f"{model} drawn B={batch}", "drawn", model, batch) for batch in shape.drawn]
         found += [Cell(f"{model} profile B={batch}", "profile", model, batch) for batch in shape.profiled]
     kernels = (
         "sample", "sample forms",
@@ -188,7 +189,7 @@ def measure_model(
 
     rows = tried(f"{cells[0].model} floors", find_floors)
     started = time.monotonic()
-    batches = [cell.count for cell in cells if cell.kind in ("decode", "profile")]
+    batches = [cell.count for cell in cells if cell.kind in ("decode", "drawn", "profile")]
     with engine(shape, machine.device, max([16, *batches]), **settings) as core:
         rows += report([row(f"{cells[0].model} start to ready", time.monotonic() - started, "s", shape.start_bar)])
         for cell in cells:
@@ -207,10 +208,11 @@ def measure_cell(core: EngineCore, shape: Shape, cell: Cell) -> list[dict[str, A
         return [row(cell.name, 1e3 * prefill_seconds(core, shape, cell.count, cell.length), "ms", bar)]
     if cell.kind == "mixed":
         return [row(cell.name, 1e3 * mixed_seconds(core, shape, cell.count, cell.length), "ms")]
-    if cell.kind == "decode":
-        decode_seconds(core, shape, cell.count, 8, cell.length)
-        found = decode_seconds(core, shape, cell.count, ANSWER, cell.length)
-        return [row(cell.name, 1e3 * found, "ms", shape.decode_bars.get(cell.count))]
+    if cell.kind in ("decode", "drawn"):
+        is_random = cell.kind == "drawn"
+        decode_seconds(core, shape, cell.count, 8, cell.length, is_random)
+        found = decode_seconds(core, shape, cell.count, ANSWER, cell.length, is_random)
+        return [row(cell.name, 1e3 * found, "ms", None if is_random else shape.decode_bars.get(cell.count))]
     if cell.kind == "profile":
         times = decode_kernels(core, shape, cell.count, _PROFILED_ANSWER, cell.length)
         return kernel_rows(cell, times)

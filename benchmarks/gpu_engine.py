@@ -48,10 +48,11 @@ def engine(shape: Shape, device: torch.device, max_num_seqs: int, **settings: An
         core.shutdown()
 
 
-def requests(shape: Shape, count: int, length: int, answer: int) -> list[EngineRequest]:
-    """Random prompts."""
+def requests(shape: Shape, count: int, length: int, answer: int, is_random: bool = False) -> list[EngineRequest]:
+    """Random prompts, greedy answers or such as most clients ask for."""
     ids = np.random.default_rng().integers(0, shape.vocab, (count, length))
-    sampling = SamplingParams(temperature=0.0, max_tokens=answer, ignore_eos=True)
+    given = {"temperature": 0.7, "top_p": 0.9, "top_k": 50} if is_random else {"temperature": 0.0}
+    sampling = SamplingParams(max_tokens=answer, ignore_eos=True, **given)
     return [EngineRequest(f"{time.monotonic_ns()}-{i}", prompt.tolist(), sampling) for i, prompt in enumerate(ids)]
 
 
@@ -71,9 +72,11 @@ def _prefill(core: EngineCore, shape: Shape, count: int, length: int) -> float:
     return time.perf_counter() - start
 
 
-def decode_seconds(core: EngineCore, shape: Shape, batch: int, answer: int, prompt: int = PROMPT) -> float:
+def decode_seconds(
+    core: EngineCore, shape: Shape, batch: int, answer: int, prompt: int = PROMPT, is_random: bool = False
+) -> float:
     """A token's time."""
-    for request in requests(shape, batch, prompt, answer):
+    for request in requests(shape, batch, prompt, answer, is_random):
         core.add(request)
     counts: dict[str, int] = {}
     begin = begun = ended = 0.0

@@ -18,7 +18,7 @@ class Shape:
     """A Qwen3 model; the bars are milliseconds, of a decoded token by batch size and of prefills by (count, length).
 
     quantization: fp8 for 8-bit weights in all products but the head's. kv_cache_dtype: as the flag. prefills, mixed,
-    batches: what is measured, (count, length) of prompts, (decodes, length) of mixed steps, sizes of decode steps.
+    batches, drawn: what is measured, (count, length) of prompts, (decodes, length) of mixed steps, sizes of decode steps.
     profiled, profiled_prefills: batch sizes and prompts whose kernels are listed. graph_sizes:
     --cudagraph-prefill-sizes.
     """
@@ -38,6 +38,7 @@ class Shape:
     prefills: tuple[tuple[int, int], ...] = PREFILLS
     mixed: tuple[tuple[int, int], ...] = ()
     batches: tuple[int, ...] = BATCHES
+    drawn: tuple[int, ...] = ()
     profiled: tuple[int, ...] = ()
     profiled_prefills: tuple[tuple[int, int], ...] = ()
     graph_sizes: tuple[int, ...] | None = None
@@ -73,7 +74,7 @@ class Shape:
 SHAPES = {
     "0.6B": Shape(
         1024, 28, 16, 3072, True, {1: 1.6, 8: 1.8, 32: 2.9, 128: 5.4, 256: 9.5},
-        {(1, 8192): 35.0, (8, 2048): 44.0, (1, 128): 6.0}, mixed=MIXED, profiled=(1,),
+        {(1, 8192): 35.0, (8, 2048): 44.0, (1, 128): 6.0}, mixed=MIXED, profiled=(1,), drawn=(1, 256),
         profiled_prefills=((8, 2048),),
     ),
     "8B": Shape(
@@ -89,7 +90,7 @@ SHAPES["8B fp8 weights"] = replace(
 )
 _GRAPHS = {
     f"{name} graphs": replace(
-        SHAPES[name], prefills=SHORT_PREFILLS, mixed=MIXED, batches=(), profiled=(),
+        SHAPES[name], prefills=SHORT_PREFILLS, mixed=MIXED, batches=(), profiled=(), drawn=(),
         profiled_prefills=(),
         graph_sizes=(16, 32, 64, 128, 256, 512),
     )

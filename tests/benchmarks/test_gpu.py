@@ -73,7 +73,7 @@ def test_a_model_is_measured(kinds: dict[str, Any]) -> None:
     assert found["t prefill"]["bar"] == "<= 1e+06"
     assert {"0.6B start to ready", "t prefill, floor"} <= found.keys()
     if not kinds:
-        assert {"t mixed", "t B=2", "t B=2, floor", "t profile, the step", "t profile, all kernels"} <= found.keys()
+        assert {"t mixed", "t drawn", "t B=2", "t B=2, floor", "t profile, the step", "t profile, all kernels"} <= found.keys()
         assert {"t long, the step", "t long, all kernels"} <= found.keys()
 
 
