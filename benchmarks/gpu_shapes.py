@@ -18,7 +18,8 @@ class Shape:
     """A Qwen3 model; the bars are milliseconds, of a decoded token by batch size and of prefills by (count, length).
 
     quantization: fp8 for 8-bit weights in all products but the head's. kv_cache_dtype: as the flag. prefills, mixed,
-    batches, drawn: what is measured, (count, length) of prompts, (decodes, length) of mixed steps, sizes of decode steps.
+    batches: what is measured, (count, length) of prompts, (decodes, length) of mixed steps, sizes of decode steps.
+    drawn: the last of these, not greedy.
     profiled, profiled_prefills: batch sizes and prompts whose kernels are listed. graph_sizes:
     --cudagraph-prefill-sizes.
     """
