@@ -170,7 +170,7 @@ def few_tokens() -> None:
         few_linear(x, weight, weight[:, 0].contiguous() if tokens == 8 else None, tile)
 
 
-def early() -> None:
+def early(float8: torch.dtype) -> None:
     """The kernels of a decode step, every kind of product among them."""
     x = torch.zeros(2, 1024, dtype=torch.bfloat16)
     norm.rms_norm(x, x[0], 1e-6)
@@ -178,6 +178,13 @@ def early() -> None:
     activation.silu_and_mul(x)
     for tile in (by_threads(8, 1024, 4), by_tensor_cores(8, 8, 6), by_rows(32, 256, 2, 4)):
         few_linear(x, torch.zeros(64, 1024, dtype=torch.bfloat16), None, tile)
+    form = fp8_quantize.InputForm(float8)
+    weight, scales = torch.zeros(64, 1024, dtype=float8), torch.ones(64, 1)
+    packed = fp8_linear.PackedFloat8Linear(weight, scales, 1, None, fp8_linear._by_triton, form)
+    for few in (x, torch.zeros(8, 1024, dtype=torch.bfloat16)):
+        fp8_linear.fp8_linear(fp8_fused.fp8_rms_norm(few, None, x[0], 1e-6, packed), packed)
+        fp8_product.fp8_product(fp8_quantize.quantize(few, form), weight, scales, 1, None)
+    fp8_fused.fp8_silu_and_mul(torch.zeros(2, 2048, dtype=torch.bfloat16), packed)
     step = make_step([300], [1], [[*range(20)]], 16, 1)
     cache = torch.zeros(kv_cache.kv_cache_shape(20, 16, 8, 128), dtype=torch.bfloat16)
     step.plan = made = plan.attention_plan(step)
@@ -234,7 +241,7 @@ def any_batch(float8: torch.dtype) -> None:
             form = fp8_quantize.InputForm(float8, has_groups, 4 if has_groups else 1)
             packed = fp8_linear.PackedFloat8Linear(weight, scales, block_rows, None, fp8_linear._by_triton, form)
             fp8_product.fp8_product(fp8_quantize.quantize(x, form), weight, scales, block_rows, None)
-            fp8_fused.fp8_rms_norm(x, x.clone(), x[0], 1e-6, packed)
+            fp8_linear.fp8_linear(fp8_fused.fp8_rms_norm(x, x.clone(), x[0], 1e-6, packed), packed)
             fp8_fused.fp8_silu_and_mul(torch.zeros(count, 2048, dtype=x.dtype), packed)
         few = torch.zeros(count % 5 + 5, 1024, dtype=torch.bfloat16)
         linear.linear(few, linear.linear_pack(few[:1].expand(64, -1).contiguous(), None))
@@ -253,13 +260,13 @@ def instructions(kernel: Any, prefix: str) -> list[str]:
 def main() -> None:
     """Compile for the target on the command line; exits 1 where a kernel wants more shared memory than there is."""
     target, limit = TARGETS[sys.argv[1]]
+    float8 = torch.float8_e4m3fnuz if target.arch == "gfx942" else torch.float8_e4m3fn
     if sys.argv[2:] == ["--early"]:
         compile_only(target, lambda kernel: print(kernel.metadata.name, *instructions(kernel, "griddepcontrol")))
-        early()
+        early(float8)
         return
     kernels: dict[str, Any] = {}
     compile_only(target, lambda kernel: kernels.setdefault(kernel.hash, kernel.metadata))
-    float8 = torch.float8_e4m3fnuz if target.arch == "gfx942" else torch.float8_e4m3fn
     if sys.argv[2:] == ["--variants"]:
         any_batch(float8)
         for name, count in Counter(found.name for found in kernels.values()).items():
