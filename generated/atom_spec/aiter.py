@@ -1021,7 +1021,27 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("beta", "0.0"),
             Parameter("bpreshuffle", "True"),
         ),
-        (AiterCall(("A", "B", "A_scale", "B_scale", "out"), ("bias",)),),
+        (AiterCall(("A", "B", "A_scale", "B_scale", "out"), ("bpreshuffle",)),),
+        caller="fp4_linear",
+    ),
+    "aiter.per_1x32_f4_quant_hip": AiterCallable(
+        "aiter.per_1x32_f4_quant_hip",
+        (
+            Parameter("x", None),
+            Parameter("scale", "None"),
+            Parameter("quant_dtype", "dtypes.fp4x2"),
+            Parameter("shuffle", "False"),
+            Parameter("num_rows", "None"),
+            Parameter("num_rows_factor", "1"),
+        ),
+        (AiterCall(("x",), ("quant_dtype", "shuffle")),),
+        caller="fp4_linear",
+    ),
+    "aiter.utility.fp4_utils.e8m0_shuffle": AiterCallable(
+        "aiter.utility.fp4_utils.e8m0_shuffle",
+        (Parameter("scale", None),),
+        (AiterCall(("scale",)),),
+        caller="fp4_linear",
     ),
     "aiter.get_hip_quant": AiterCallable("aiter.get_hip_quant", (Parameter("qType", None),), (AiterCall(("qType",)),)),
     "aiter.per_tensor_quant_hip": AiterCallable(
@@ -1100,7 +1120,7 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("use_int4", "False"),
         ),
         (AiterCall(("x",), ("layout",)),),
-        caller="experts",
+        caller="experts, fp4_linear",
     ),
     "aiter.greedy_sample": AiterCallable(
         "aiter.greedy_sample",
@@ -1331,6 +1351,15 @@ TABLES: tuple[KernelTable, ...] = (
             ),
         ),
     ),
+    KernelTable(
+        "aiter_meta/hsa/gfx950/f4gemm/f4gemm_bf16_per1x32Fp4.csv",
+        "co_name",
+        "fp4 products of any number of whole 128 outputs",
+        (
+            (("tile_m", "32"), ("tile_n", "128"), ("splitK", "0"), ("bpreshuffle", "1")),
+            (("tile_m", "256"), ("tile_n", "128"), ("splitK", "0"), ("bpreshuffle", "1")),
+        ),
+    ),
 )
 
 SOURCE_LINES: tuple[SourceLine, ...] = (
@@ -1438,6 +1467,32 @@ SOURCE_LINES: tuple[SourceLine, ...] = (
         "aiter_meta/csrc/kernels/quant_kernels.cu",
         "float absMax = 1e-10f;",
         "a group of zeros has a scale, so the wrapper leaves it alone",
+    ),
+    SourceLine(
+        "aiter_meta/csrc/kernels/quant_kernels.cu",
+        "? groupId * group_size / 2 + (threadIdx.x % num_thread_per_group) * vec_size_o",
+        "fp4 values are placed by a count that has the scales filled up, so the wrapper takes inputs in whole 256 only",
+    ),
+    SourceLine(
+        "aiter_meta/csrc/kernels/quant_kernels.cu",
+        "return (x / 32 * scaleN_pad) * 32 + (y / 8) * 256 + (y % 4) * 64 + (x % 16) * 4 +",
+        "the order of shuffled scales",
+    ),
+    SourceLine(
+        "aiter/utility/fp4_utils.py",
+        "scale = scale.permute(0, 3, 5, 2, 4, 1).contiguous()",
+        "the same order for a weight's scales",
+    ),
+    SourceLine(
+        "aiter/ops/gemm_op_a4w4.py",
+        "return gemm_a4w4_blockscale(A, B, A_scale, B_scale, out, splitK=splitK)",
+        "this kernel gets no bias, so the wrapper adds it",
+    ),
+    SourceLine("aiter/ops/gemm_op_a4w4.py", "out.shape[0] % 32 == 0", "the result is filled up to 32 rows"),
+    SourceLine(
+        "aiter_meta/csrc/py_itfs_cu/asm_gemm_a4w4.cu",
+        "if((N % cfg.tile_N) == 0)",
+        "the outputs are filled up to the smallest tile",
     ),
     SourceLine(
         "aiter_meta/csrc/kernels/sample_kernels.cu",

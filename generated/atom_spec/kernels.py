@@ -76,6 +76,9 @@ GROUPS: dict[str, Group] = {
         same="backend",
         help="Projections with 8-bit weights, and what comes before them; the packed weight is the backend's.",
     ),
+    "fp4_linear": Group(
+        name="fp4_linear", same="backend", help="Projections with MXFP4 weights; the packed weight is the backend's."
+    ),
     "norm": Group(name="norm", same="nothing", help="RMSNorm."),
     "activation": Group(name="activation", same="nothing", help="Gated activations."),
     "routing": Group(name="routing", same="nothing", help="Which experts a token goes to, and by what weights."),
@@ -152,6 +155,34 @@ OPERATIONS: dict[str, Operation] = {
             Argument(name="packed", type="object", help="what fp8_linear_pack returned"),
         ),
         returns=Argument(name="returns", type="object", help="[T, K] as the backend likes it, rounded or still to be"),
+    ),
+    "fp4_linear_pack": Operation(
+        name="fp4_linear_pack",
+        group="fp4_linear",
+        summary="As `linear_pack`, of a weight in e2m1 with a power of two, 2 ** (scale - 127), for 32 inputs; K is a multiple of 32.",
+        arguments=(
+            Argument(
+                name="weight",
+                type="tensor",
+                shape=("N", "K/2"),
+                dtypes=("uint8",),
+                help="two values a byte, the first in the low bits",
+            ),
+            Argument(name="scales", type="tensor", shape=("N", "K/32"), dtypes=("uint8",)),
+            Argument(name="bias", type="tensor or None", shape=("N",), dtypes=("float",)),
+            Argument(name="dtype", type="object", help="the torch.dtype that x will have"),
+        ),
+        returns=Argument(name="returns", type="object", help="the packed weight"),
+    ),
+    "fp4_linear": Operation(
+        name="fp4_linear",
+        group="fp4_linear",
+        summary="As `linear`; x is rounded to fp4 first, with a scale for 32 inputs, where the backend's product takes nothing else.",
+        arguments=(
+            Argument(name="x", type="tensor", shape=("T", "K"), dtypes=("float",)),
+            Argument(name="packed", type="object", help="what fp4_linear_pack returned"),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("T", "N"), dtypes=("float",)),
     ),
     "rms_norm": Operation(
         name="rms_norm",

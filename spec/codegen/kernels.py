@@ -12,7 +12,7 @@ from codegen.source import YamlFile
 from codegen.text import format_python, markdown_header, markdown_table, python_header
 
 _TYPES = ("tensor", "tensor or None", "int", "int or None", "float", "bool", "object")
-_DTYPES = ("float", "kv", "float8_e4m3fn", "float32", "int32", "int64")
+_DTYPES = ("float", "kv", "float8_e4m3fn", "float32", "int32", "int64", "uint8")
 _SAME = ("layout", "backend", "nothing")
 _ARGUMENT_KEYS = ("name", "type", "shape", "dtypes", "in_place", "help")
 

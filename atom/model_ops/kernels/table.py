@@ -40,6 +40,14 @@ TABLE: dict[str, dict[str, str]] = {
         "triton": f"{_TRITON}.fp8_fused:fp8_silu_and_mul",
         "aiter": f"{_AITER}.activation:fp8_silu_and_mul",
     },
+    "fp4_linear_pack": {
+        "reference": f"{_REFERENCE}.fp4_linear:fp4_linear_pack",
+        "aiter": f"{_AITER}.fp4_linear:fp4_linear_pack",
+    },
+    "fp4_linear": {
+        "reference": f"{_REFERENCE}.fp4_linear:fp4_linear",
+        "aiter": f"{_AITER}.fp4_linear:fp4_linear",
+    },
     "rms_norm": {
         "reference": f"{_REFERENCE}.norm:rms_norm",
         "triton": f"{_TRITON}.norm:rms_norm",

@@ -17,7 +17,9 @@ from atom.model_ops.kernels.table import TABLE
 from tests.kernels.aiter.stand_in import StandIn, installed
 
 WRAPPERS = Path(__file__).parents[3] / "atom/model_ops/kernels/aiter"
-OPERATIONS = [operation for operation, row in TABLE.items() if "aiter" in row]
+# What the GPU of the fixtures, gfx942, has no kernels for.
+OF_GFX950 = {"fp4_linear_pack", "fp4_linear"}
+OPERATIONS = [operation for operation, row in TABLE.items() if "aiter" in row and operation not in OF_GFX950]
 
 
 def loads() -> dict[str, set[str]]:
@@ -40,6 +42,14 @@ def test_the_backend_is_chosen_where_it_can_be_had(aiter: StandIn) -> None:
     kernels = select_kernels("rocm")
     assert [op for op in OPERATIONS if kernels.choice[op] != "aiter"] == []
     assert {kernels.choice[op] for op in ("greedy_sample", "sample")} <= {"triton", "reference"}
+
+
+def test_fp4_is_chosen_on_the_gpu_that_has_it(aiter: StandIn) -> None:
+    assert {select_kernels("rocm").choice[op] for op in OF_GFX950} == {"reference"}
+    with pytest.raises(ValueError, match="AITER has fp4 products on gfx950, and this GPU is gfx942"):
+        select_kernels("rocm", "fp4_linear=aiter")
+    with installed("gfx950"):
+        assert {select_kernels("rocm").choice[op] for op in [*OPERATIONS, *OF_GFX950]} == {"aiter"}
 
 
 def test_a_callable_at_its_newer_home_is_found() -> None:
