@@ -1,9 +1,10 @@
 """Output tokens a second over HTTP on this CPU: our server and vLLM's CPU build in turn, under one load client.
 
 About 127 tokens in, 64 out, greedy, streamed, at 1, 4 and 16 at once. Both servers are up all the time and only one is
-asked; they take turns, and the median of each turn's ratio counts. CPU seconds of a server's processes are read too:
-with PEER_THREADS=1 they say which side does less work, however busy the machine is (with more threads they hold the
-time that threads wait for each other). The project does not need vLLM: without the variables there is nothing to run.
+asked; they take turns, and the median of each turn's ratio counts. A turn begins when both have been idle for half a
+second: vLLM's workers keep a core busy for a second after its last answer. CPU seconds of a server's processes are read
+too: with PEER_THREADS=1 they say which side does less work, however busy the machine is (with more threads they hold
+the time that threads wait for each other). The project does not need vLLM: without the variables nothing is run.
 
 PEER_VENV   the virtual environment that holds vLLM (docs/performance.md says how it is made)
 PEER_MODEL  a checkpoint of the 0.6B shape with a tokenizer; random weights will do
@@ -23,7 +24,7 @@ import sys
 import time
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ CONCURRENCY = (1, 4, 16)
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 # vLLM compiles at its first start, and a busy machine takes its time.
 START_TIMEOUT_S = 900.0
+# A turn begins when each server has used less than this share of a core for so long, and fails if that never comes.
+IDLE_SHARE, IDLE_S, IDLE_TIMEOUT_S = 0.1, 0.5, 60.0
 BAR = 1.0
 WORDS = ("river", "stone", "house", "farmer", "basket", "green", "apple", "market", "slow", "train", "bridge", "music")
 
@@ -93,15 +96,28 @@ def measure(ours: Server, theirs: Server) -> dict[tuple[str, int], list[Turn]]:
     turns: dict[tuple[str, int], list[Turn]] = defaultdict(list)
     sides = {"ours": ours, "vLLM": theirs}
     for server in sides.values():
+        _wait_until_idle(sides.values())
         _take_turn(server, 4, seed=-1)
     for number in range(ROUNDS):
         for size in CONCURRENCY:
             for side in sorted(sides, reverse=number % 2 == 1):
+                _wait_until_idle(sides.values())
                 turns[side, size].append(_take_turn(sides[side], size, seed=number))
             found = {side: turns[side, size][-1] for side in sides}
             told = ", ".join(f"{side} {turn.rate:.1f} tokens/s {turn.cpu_ms:.0f} ms" for side, turn in found.items())
             print(f"peers      round {number + 1}, {size} at once: {told}; load {os.getloadavg()[0]:.1f}", flush=True)
     return turns
+
+
+def _wait_until_idle(servers: Collection[Server]) -> None:
+    deadline = time.monotonic() + IDLE_TIMEOUT_S
+    used = [server.cpu_seconds() for server in servers]
+    while time.monotonic() < deadline:
+        time.sleep(IDLE_S)
+        before, used = used, [server.cpu_seconds() for server in servers]
+        if max(now - then for now, then in zip(used, before, strict=True)) < IDLE_SHARE * IDLE_S:
+            return
+    raise RuntimeError(f"a server is still busy {IDLE_TIMEOUT_S:g} s after its last answer")
 
 
 def _take_turn(server: Server, size: int, seed: int) -> Turn:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from atom.config import Config
 from atom.model_engine.batch import ScheduledBatch, StepResult
-from atom.model_engine.cpu_threads import num_cpu_threads, prepare_environment
+from atom.model_engine.cpu_threads import keep_freed_memory, num_cpu_threads, prepare_environment
 from atom.model_engine.executor.base import CacheSpace, Executor
 from atom.model_engine.grammars import Grammars
 from atom.model_engine.messages import EngineInfo
@@ -73,6 +73,8 @@ class InProcessExecutor(Executor):
             torch.set_num_threads(num_cpu_threads(config.hf, torch.get_num_threads()))
         self._profiler = Profiler(folder, config.model, device)
         self._runner = ModelRunner(config, self._grammars)
+        if device.type == "cpu":
+            keep_freed_memory()
         self._runner.warm_up()
         info = self._runner.info()
         return info, CacheSpace(info.num_blocks, info.block_size)
