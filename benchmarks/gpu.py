@@ -41,7 +41,8 @@ _SLOW_RATE, _START = 3e14, 14.0
 _PROFILED_ANSWER = 64
 # Kernels that are compiled in many forms.
 _KERNEL_SECONDS = {
-    "kernel sample forms": 25.0,
+    "kernel sample forms": 25.0, "kernel fp8 product": 40.0, "kernel fp8 norm and product": 15.0,
+    "kernel fp8 tiles": 60.0,
     "kernel linear": 25.0, "kernel linear early": 15.0, "kernel linear tiles": 60.0, "kernel prefill attention": 20.0,
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from atom.model_ops.float8 import quantize
-from atom.model_ops.kernels.triton import fp8_linear
+from atom.model_ops.kernels.triton import fp8_linear, fp8_product
 from atom.model_ops.kernels.triton.fp8_few import Tile, by_tensor_cores, by_threads, fits, fp8_few
 from atom.model_ops.kernels.triton.fp8_fused import fp8_rms_norm
 from atom.model_ops.kernels.triton.fp8_linear import PackedFloat8Linear
@@ -23,6 +23,7 @@ from benchmarks.gpu_linear import Weights
 from benchmarks.gpu_timing import seconds_in_a_graph
 
 TOKENS, _TILE_TOKENS, _NORM_TOKENS = (1, 2, 4, 8, 16, 32, 64, 128, 256), (1, 2, 4, 8, 16, 32), (1, 8, 32, 128)
+_MANY_TOKENS = (32, 64, 128, 256)
 # What the interpreter is given.
 _CPU_TOKENS = (1, 17)
 _MOST_BY_THREADS = 4
@@ -30,11 +31,16 @@ _MOST_BY_THREADS = 4
 _MANY_BYTES = 256 << 20
 _MAX_STEPS = 8
 _TILES = (
-    by_threads(2, 4096, 4), by_threads(4, 4096, 4), by_threads(4, 4096, 8), by_threads(8, 4096, 8),
-    by_threads(8, 2048, 4), by_threads(16, 2048, 8), by_threads(8, 1024, 2), by_threads(16, 1024, 4),
-    by_tensor_cores(8, 8, 4), by_tensor_cores(8, 8, 6), by_tensor_cores(16, 4, 4), by_tensor_cores(16, 4, 6),
-    by_tensor_cores(16, 8, 4), by_tensor_cores(32, 4, 3), by_tensor_cores(32, 4, 4), by_tensor_cores(32, 8, 3),
-    by_tensor_cores(32, 8, 4), by_tensor_cores(64, 4, 3), by_tensor_cores(64, 8, 3),
+    by_threads(4, 4096, 4), by_threads(4, 4096, 8), by_threads(8, 4096, 8), by_threads(8, 2048, 4),
+    by_threads(16, 1024, 4),
+    by_tensor_cores(8, 8, 6), by_tensor_cores(16, 4, 6), by_tensor_cores(16, 8, 4), by_tensor_cores(32, 4, 4),
+    by_tensor_cores(32, 8, 3), by_tensor_cores(64, 4, 3), by_tensor_cores(64, 8, 3),
+)  # fmt: skip
+# Tokens, outputs, warps and stages of the product of many tokens.
+_MANY_TILES = (
+    fp8_product.Tile(32, 64, 4, 4), fp8_product.Tile(64, 32, 4, 6), fp8_product.Tile(64, 64, 4, 5),
+    fp8_product.Tile(64, 128, 4, 4), fp8_product.Tile(128, 32, 4, 5), fp8_product.Tile(128, 64, 4, 5),
+    fp8_product.Tile(128, 128, 8, 4), fp8_product.Tile(128, 256, 8, 3),
 )  # fmt: skip
 
 Product = Callable[[Rounded, PackedFloat8Linear], torch.Tensor]
@@ -72,9 +78,11 @@ def products(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
 
 
 def tiles(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
-    """Every tile that can do the product, the fastest first, to check the formula by."""
+    """Every tile that can do the product, the fastest first, to check the formulas by; scales by row alone."""
     found = []
     for packed in _packed(device, weights):
+        if packed.has_groups:
+            continue
         one = packed.copies[0]
         for tokens in _given(device, _TILE_TOKENS):
             rows = [
@@ -82,6 +90,13 @@ def tiles(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
                 for tile in _TILES
                 if _is_candidate(tile, tokens, one.weight.shape[1])
                 and fits(tile, one.weight.shape[1], one.block_rows, packed.has_groups)
+            ]
+            found += sorted(rows, key=lambda row: row["value"])
+        for tokens in _given(device, _MANY_TOKENS):
+            rows = [
+                _row(f"{packed.name}, {tokens} tokens, {_described_many(tile)}", _many(tile), tokens, packed.copies)
+                for tile in _MANY_TILES
+                if tile.tokens < 2 * tokens
             ]
             found += sorted(rows, key=lambda row: row["value"])
     return found
@@ -102,7 +117,27 @@ def with_norm(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
                     fp8_linear.fp8_linear(fp8_rms_norm(x, residual, scale, 1e-6, one), one)
 
             found.append(_timed(f"{packed.name}, {tokens} tokens, norm and product", step, packed.copies))
+        found += _rounding(packed)
     return found
+
+
+def _rounding(packed: Packed) -> list[dict[str, Any]]:
+    """One token that a kernel rounds, and that the product rounds itself."""
+    one = packed.copies[0]
+    x = torch.randn(1, one.weight.shape[1], device=one.weight.device).bfloat16()
+
+    def apart() -> None:
+        for one in packed.copies:
+            fp8_linear.fp8_linear(quantize_input(x, one.input_form), one)
+
+    def together() -> None:
+        for one in packed.copies:
+            fp8_linear.fp8_linear(x, one)
+
+    return [
+        _timed(f"{packed.name}, 1 tokens, rounded by a kernel", apart, packed.copies),
+        _timed(f"{packed.name}, 1 tokens, rounded by the product", together, packed.copies),
+    ]
 
 
 def layers_only(weights: Weights) -> Weights:
@@ -145,6 +180,14 @@ def _described(tile: Tile) -> str:
 
 def _few(tile: Tile) -> Product:
     return lambda x, p: fp8_few(x, p.weight, p.scales, p.block_rows, p.bias, tile)
+
+
+def _described_many(tile: fp8_product.Tile) -> str:
+    return f"{tile.tokens} x {tile.outputs} tiles, {tile.num_stages} stages, {tile.num_warps} warps"
+
+
+def _many(tile: fp8_product.Tile) -> Product:
+    return lambda x, p: fp8_product.fp8_product(x, p.weight, p.scales, p.block_rows, p.bias, tile)
 
 
 def _row(name: str, product: Product, tokens: int, copies: list[PackedFloat8Linear]) -> dict[str, Any]:

@@ -88,9 +88,14 @@ def choose_tile(num_tokens: int) -> Tile:
 
 
 def fp8_product(
-    x: Rounded, weight: torch.Tensor, w_scales: torch.Tensor, block_rows: int, bias: torch.Tensor | None
+    x: Rounded,
+    weight: torch.Tensor,
+    w_scales: torch.Tensor,
+    block_rows: int,
+    bias: torch.Tensor | None,
+    tile: Tile | None = None,
 ) -> torch.Tensor:
-    """[T, N]: x [T, K] times weight [N, K] with scales [ceil(N/block_rows), G].
+    """[T, N]: x [T, K] times weight [N, K] with scales [ceil(N/block_rows), G]; in the tiles that are chosen, or given.
 
     G is 1 or ceil(K/128), as of x; both in the same 8-bit type, K the inner axis.
     """
@@ -98,7 +103,7 @@ def fp8_product(
     out = torch.empty((num_tokens, num_outputs), dtype=dtype, device=weight.device)
     if not num_tokens:
         return out
-    tile = choose_tile(num_tokens)
+    tile = tile or choose_tile(num_tokens)
     grid = (triton.cdiv(num_tokens, tile.tokens) * triton.cdiv(num_outputs, tile.outputs),)
     _fp8_product[grid](
         values, values.stride(0), weight, weight.stride(0), x_scales, x_scales.stride(0), x_scales.stride(1),
