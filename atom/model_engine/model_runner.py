@@ -32,7 +32,7 @@ from atom.model_ops.kernels.compiled.functions import compiled_kernels
 from atom.model_ops.kernels.select import parse_overrides, select_kernels
 from atom.model_ops.logits_edits import add_bias, apply_penalties, forbid
 from atom.model_ops.logprobs import Logprobs, token_logprobs
-from atom.model_ops.sampler import RandomRows, Sampler
+from atom.model_ops.sampler import Sampler
 from atom.model_ops.step import StepInputs
 from atom.models.registry import build_model
 from atom.sampling_params import SamplingParams
@@ -223,12 +223,12 @@ class ModelRunner:
         if masked is not None:
             logits, greedy = self._mask(raw.clone() if logits is raw and len(wants) else logits, masked), None
             output.errors = {int(sampled.rows[row]): message for row, message in masked.failures.items()}
-        random = self._random_rows(slots, num_outputs)
-        if greedy is not None and random is None and logits is raw:
+        if greedy is not None and logits is raw and not self.state.is_random[slots].any():
             tokens = greedy  # in the slots already
         else:
+            where, random = self.state.rows(slots, num_outputs)
             tokens = self.sampler(logits, random)
-            self.inputs.last_tokens[upload(slots, self.device)] = tokens
+            self.inputs.last_tokens.index_copy_(0, where, tokens)
         output.tokens = tokens
         self._count(slots, tokens)
         if self.masks is not None and masked is not None:
@@ -238,27 +238,6 @@ class ModelRunner:
             limits = self.state.num_logprobs[slots[wants]]
             values = token_logprobs(raw[chosen], tokens[chosen], int(limits.max()))
             output.logprobs.append((sampled.rows[wants].tolist(), limits.tolist(), values))
-
-    def _random_rows(self, slots: np.ndarray, num_outputs: np.ndarray) -> RandomRows | None:
-        is_random = self.state.is_random[slots]
-        if not is_random.any():
-            return None
-        rows = None
-        if not is_random.all():
-            found = np.flatnonzero(is_random)
-            slots, num_outputs = slots[found], num_outputs[found]
-            rows = upload(found, self.device)
-        where = upload(slots, self.device)
-        state = self.state
-        return RandomRows(
-            rows=rows,
-            temperature=state.temperature[where],
-            top_k=state.top_k[where],
-            top_p=state.top_p[where],
-            min_p=state.min_p[where],
-            seeds=state.seeds[where],
-            offsets=upload(num_outputs, self.device),
-        )
 
     def _edit(self, raw: torch.Tensor, slots: np.ndarray, num_outputs: np.ndarray) -> torch.Tensor:
         """A float32 copy of the logits with penalties, bias and min_tokens applied."""

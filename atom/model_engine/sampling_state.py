@@ -1,7 +1,7 @@
-"""Sampling parameters of every slot, kept where the sampler reads them.
+"""Sampling parameters of every slot, and those of some rows on the device.
 
 Owns which slots need what, so that a step of plain greedy rows pays for nothing else. Knows no batch.
-Shapes: S slots, V vocabulary, N slots with penalties.
+Shapes: S slots, V vocabulary, N slots with penalties, R rows.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ import torch
 from numpy.typing import NDArray
 
 from atom.model_engine.batch import SlotAdmission
+from atom.model_engine.device_copies import upload
+from atom.model_ops.sampler import RandomRows
 from atom.sampling_params import SamplingParams
 
 OFF = -1
 
 
 class SamplingState:
-    """Parameters by slot. Host arrays say which path a row takes; device tensors hold what the kernels read."""
+    """Parameters by slot, on the host: those of a step's rows go to the device in one copy. Penalties live there."""
 
     def __init__(self, num_slots: int, vocab_size: int, eos_token_ids: Iterable[int], device: torch.device) -> None:
         self.vocab_size = vocab_size
@@ -31,11 +33,11 @@ class SamplingState:
         self.min_tokens = np.zeros(num_slots, dtype=np.int32)
         self.has_bias = np.zeros(num_slots, dtype=np.bool_)
         self.penalty_rows = np.full(num_slots, OFF, dtype=np.int32)
-        self.temperature = torch.ones(num_slots, dtype=torch.float32, device=device)
-        self.top_k = torch.zeros(num_slots, dtype=torch.int32, device=device)
-        self.top_p = torch.ones(num_slots, dtype=torch.float32, device=device)
-        self.min_p = torch.zeros(num_slots, dtype=torch.float32, device=device)
-        self.seeds = torch.zeros(num_slots, dtype=torch.int64, device=device)
+        self.temperature = np.ones(num_slots, dtype=np.float32)
+        self.top_k = np.zeros(num_slots, dtype=np.int32)
+        self.top_p = np.ones(num_slots, dtype=np.float32)
+        self.min_p = np.zeros(num_slots, dtype=np.float32)
+        self.seeds = np.zeros(num_slots, dtype=np.int64)
         self.biases: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self.stop_ids: dict[int, torch.Tensor] = {}
         self.penalties = Penalties(vocab_size, device)
@@ -75,6 +77,31 @@ class SamplingState:
 
     def _tensor(self, ids: list[int]) -> torch.Tensor:
         return torch.tensor(ids, dtype=torch.int64, device=self.device)
+
+    def rows(self, slots: NDArray[np.int64], num_outputs: NDArray[np.int64]) -> tuple[torch.Tensor, RandomRows | None]:
+        """slots [R] on the device, and how those of the rows that are drawn are drawn.
+
+        Every tensor begins at 16 bytes, whatever R is: kernels have another form for those that do not.
+        """
+        found = np.flatnonzero(self.is_random[slots])
+        if not len(found):
+            return upload(slots, self.device), None
+        chosen, count, width = slots[found], len(found), -(-len(slots) // 4) * 4
+        packed = np.zeros((6, width), dtype=np.int64)
+        packed[0, : len(slots)] = slots
+        for row, values in zip(packed[1:4], (found, self.seeds[chosen], num_outputs[found]), strict=True):
+            row[:count] = values
+        filters = packed[4:].view(np.int32).reshape(4, width)
+        for row, column in zip(filters, (self.temperature, self.top_k, self.top_p, self.min_p), strict=True):
+            row[:count] = column[chosen].view(np.int32)
+        on_device = upload(packed, self.device)
+        rows, seeds, offsets = on_device[1:4, :count]
+        bits = on_device[4:].view(torch.int32).view(4, width)[:, :count]
+        temperature, _, top_p, min_p = bits.view(torch.float32)
+        is_all = count == len(slots)
+        return on_device[0, : len(slots)], RandomRows(
+            None if is_all else rows, temperature, bits[1], top_p, min_p, seeds, offsets
+        )
 
     def needs_edits(self, slots: NDArray[np.int64], num_outputs: NDArray[np.int64]) -> bool:
         """Whether any of the rows has its logits changed before it is sampled."""
