@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +19,7 @@ from atom import envs
 from atom.config import Config
 from atom.model_engine import kv_cache
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
-from atom.model_engine.device_copies import begin_download, upload
+from atom.model_engine.device_copies import begin_download, upload, upload_packed
 from atom.model_engine.grammars import Grammars
 from atom.model_engine.input_batch import InputBatch, SampledRows
 from atom.model_engine.memory_profile import explain_out_of_memory, run_largest_step
@@ -249,11 +250,19 @@ class ModelRunner:
             seen = state.penalties
             where = upload(rows, self.device)
             apply_penalties(logits, where, seen.counts[which], seen.in_prompt[which], seen.weights[which])
-        for row in np.flatnonzero(state.has_bias[slots]).tolist():
-            add_bias(logits, row, *state.biases[int(slots[row])])
-        for row in np.flatnonzero(state.min_tokens[slots] > num_outputs).tolist():
-            forbid(logits, row, state.stop_ids[int(slots[row])])
+        rows = np.flatnonzero(state.has_bias[slots])
+        if len(rows):
+            ids, values = zip(*(state.biases[slot] for slot in slots[rows].tolist()), strict=True)
+            add_bias(logits, *self._cells(rows, ids), upload(np.concatenate(values), self.device))
+        rows = np.flatnonzero(state.min_tokens[slots] > num_outputs)
+        if len(rows):
+            forbid(logits, *self._cells(rows, [state.stop_ids[slot] for slot in slots[rows].tolist()]))
         return logits
+
+    def _cells(self, rows: np.ndarray, token_ids: Sequence[np.ndarray]) -> list[torch.Tensor]:
+        """Row and token of each of the tokens of each of the rows, on the device."""
+        repeated = np.repeat(rows, [len(ids) for ids in token_ids])
+        return upload_packed((repeated, np.concatenate(token_ids)), self.device)
 
     def _mask(self, logits: torch.Tensor, masked: MaskedRows) -> torch.Tensor:
         """Make impossible, in place, what the rows' grammars do not allow."""

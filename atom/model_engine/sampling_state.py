@@ -38,8 +38,8 @@ class SamplingState:
         self.top_p = np.ones(num_slots, dtype=np.float32)
         self.min_p = np.zeros(num_slots, dtype=np.float32)
         self.seeds = np.zeros(num_slots, dtype=np.int64)
-        self.biases: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        self.stop_ids: dict[int, torch.Tensor] = {}
+        self.biases: dict[int, tuple[NDArray[np.int64], NDArray[np.float32]]] = {}
+        self.stop_ids: dict[int, NDArray[np.int64]] = {}
         self.penalties = Penalties(vocab_size, device)
 
     def admit(self, admission: SlotAdmission) -> None:
@@ -67,16 +67,13 @@ class SamplingState:
         bias = {token: value for token, value in (params.logit_bias or {}).items() if token < self.vocab_size}
         self.has_bias[slot] = bool(bias)
         if bias:
-            self.biases[slot] = (self._tensor(list(bias)), torch.tensor(list(bias.values()), device=self.device))
+            self.biases[slot] = (np.array(list(bias), np.int64), np.array(list(bias.values()), np.float32))
         stops = {*params.stop_token_ids, *(() if params.ignore_eos else self.eos_token_ids)}
         stops = {token for token in stops if 0 <= token < self.vocab_size}
         # A grammar knows better when a stop token may come: its masks keep to min_tokens as far as they can.
         self.min_tokens[slot] = params.min_tokens if stops and params.grammar is None else 0
         if self.min_tokens[slot]:
-            self.stop_ids[slot] = self._tensor(sorted(stops))
-
-    def _tensor(self, ids: list[int]) -> torch.Tensor:
-        return torch.tensor(ids, dtype=torch.int64, device=self.device)
+            self.stop_ids[slot] = np.array(sorted(stops), np.int64)
 
     def rows(self, slots: NDArray[np.int64], num_outputs: NDArray[np.int64]) -> tuple[torch.Tensor, RandomRows | None]:
         """slots [R] on the device, and how those of the rows that are drawn are drawn.
@@ -131,14 +128,15 @@ class Penalties:
         if not self._free:
             self._grow()
         row = self._free.pop()
-        device = self.counts.device
-        self.counts[row] = torch.bincount(
-            torch.tensor(output, dtype=torch.int64, device=device), minlength=self.counts.shape[1]
-        )[: self.counts.shape[1]].to(torch.int32)
+        device, vocab = self.counts.device, self.counts.shape[1]
+        self.counts[row] = 0
+        if output:
+            counts = np.bincount(np.array(output, np.int64), minlength=vocab)[:vocab].astype(np.int32)
+            self.counts[row] = upload(counts, device)
         self.in_prompt[row] = False
-        self.in_prompt[row, torch.tensor(prompt, dtype=torch.int64, device=device)] = True
+        self.in_prompt[row].index_fill_(0, upload(np.array(prompt, np.int64), device), True)
         weights = (params.repetition_penalty, params.presence_penalty, params.frequency_penalty)
-        self.weights[row] = torch.tensor(weights, device=device)
+        self.weights[row] = upload(np.array(weights, np.float32), device)
         return row
 
     def release(self, row: int) -> None:

@@ -23,11 +23,12 @@ def apply_penalties(
     logits[rows] = chosen
 
 
-def add_bias(logits: torch.Tensor, row: int, token_ids: torch.Tensor, values: torch.Tensor) -> None:
-    """Add to some tokens' logits of one row, in place."""
-    logits[row].index_add_(0, token_ids, values.to(logits.dtype))
+def add_bias(logits: torch.Tensor, rows: torch.Tensor, token_ids: torch.Tensor, values: torch.Tensor) -> None:
+    """Add values [N] to the logits of token_ids [N] in rows [N], in place; no token twice in a row."""
+    where = (rows, token_ids)
+    logits[where] += values.to(logits.dtype)
 
 
-def forbid(logits: torch.Tensor, row: int, token_ids: torch.Tensor) -> None:
-    """Make some tokens of one row impossible, in place."""
-    logits[row].index_fill_(0, token_ids, float("-inf"))
+def forbid(logits: torch.Tensor, rows: torch.Tensor, token_ids: torch.Tensor) -> None:
+    """Make token_ids [N] of rows [N] impossible, in place."""
+    logits[rows, token_ids] = float("-inf")

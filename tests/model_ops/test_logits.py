@@ -23,9 +23,10 @@ def test_penalties() -> None:
 
 def test_bias_and_forbidden_tokens() -> None:
     logits = torch.zeros(2, 4)
-    add_bias(logits, 1, torch.tensor([0, 2]), torch.tensor([5.0, -100.0]))
-    forbid(logits, 0, torch.tensor([3]))
-    assert logits.tolist() == [[0.0, 0.0, 0.0, float("-inf")], [5.0, 0.0, -100.0, 0.0]]
+    add_bias(logits, torch.tensor([1, 0, 1]), torch.tensor([0, 2, 2]), torch.tensor([5.0, 1.0, -100.0]))
+    forbid(logits, torch.tensor([0, 1]), torch.tensor([3, 1]))
+    least = float("-inf")
+    assert logits.tolist() == [[0.0, 0.0, 1.0, least], [5.0, least, -100.0, 0.0]]
 
 
 @pytest.mark.parametrize("num_top", [0, 3])
