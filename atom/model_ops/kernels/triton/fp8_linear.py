@@ -35,6 +35,8 @@ _BLOCKS_MULTIPLE = 4
 # Tokens are filled up to a multiple for the same reason.
 _ROWS_MULTIPLE = 4
 _TOLERANCE = 1e-2
+# On AMD, where they have not been measured, few tokens are multiplied as many are.
+_HAS_FEW = torch.version.hip is None
 # Tokens that threads multiply; more by tensor cores.
 _TOKENS_BY_THREADS = 2
 # Inputs of a step by threads, and the most steps: they are unrolled.
@@ -84,7 +86,7 @@ def fp8_linear(x: torch.Tensor | Rounded, packed: PackedFloat8Linear) -> torch.T
     """x [T, K], or in the weight's input form, to [T, N]."""
     num_tokens = x.num_tokens if isinstance(x, Rounded) else x.shape[0]
     has_groups = packed.scales.shape[1] > 1
-    if 0 < num_tokens <= MAX_TOKENS and packed.weight.is_contiguous():
+    if _HAS_FEW and 0 < num_tokens <= MAX_TOKENS and packed.weight.is_contiguous():
         tile = choose_tile(num_tokens, *packed.weight.shape)
         if tile is not None and fits(tile, packed.weight.shape[1], packed.block_rows, has_groups):
             # Every program rounds one token anew; two would take registers that loads of the weight need.
@@ -92,7 +94,7 @@ def fp8_linear(x: torch.Tensor | Rounded, packed: PackedFloat8Linear) -> torch.T
                 x = quantize_input(x, packed.input_form)
             return fp8_few(x, packed.weight, packed.scales, packed.block_rows, packed.bias, tile)
     rounded = x if isinstance(x, Rounded) else quantize_input(x, packed.input_form)
-    if num_tokens <= _TRITON_TOKENS and not has_groups and _has_many_outputs(packed.weight.shape[0]):
+    if _HAS_FEW and num_tokens <= _TRITON_TOKENS and not has_groups and _has_many_outputs(packed.weight.shape[0]):
         return _by_triton(rounded, packed)
     return packed.product(rounded, packed)
 
