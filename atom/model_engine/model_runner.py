@@ -259,10 +259,11 @@ class ModelRunner:
             forbid(logits, *self._cells(rows, [state.stop_ids[slot] for slot in slots[rows].tolist()]))
         return logits
 
-    def _cells(self, rows: np.ndarray, token_ids: Sequence[np.ndarray]) -> list[torch.Tensor]:
+    def _cells(self, rows: np.ndarray, token_ids: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
         """Row and token of each of the tokens of each of the rows, on the device."""
         repeated = np.repeat(rows, [len(ids) for ids in token_ids])
-        return upload_packed((repeated, np.concatenate(token_ids)), self.device)
+        where, ids = upload_packed((repeated, np.concatenate(token_ids)), self.device)
+        return where, ids
 
     def _mask(self, logits: torch.Tensor, masked: MaskedRows) -> torch.Tensor:
         """Make impossible, in place, what the rows' grammars do not allow."""
