@@ -430,6 +430,7 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("scale", None),
         ),
         (AiterCall(("kv_c", "k_pe", "kv_cache", "slot_mapping", "kv_cache_dtype", "scale")),),
+        caller="mla",
     ),
     "aiter.swap_blocks": AiterCallable(
         "aiter.swap_blocks",
@@ -678,7 +679,7 @@ CALLABLES: dict[str, AiterCallable] = {
             Parameter("use_model_sensitive_rmsnorm", "0"),
         ),
         (AiterCall(("input", "weight", "epsilon")),),
-        caller="norm, kv_cache",
+        caller="norm, kv_cache, mla",
     ),
     "aiter.rmsnorm2d_fwd_with_add": AiterCallable(
         "aiter.rmsnorm2d_fwd_with_add",
@@ -772,7 +773,7 @@ CALLABLES: dict[str, AiterCallable] = {
                 ("reuse_freqs_front_part", "nope_first"),
             ),
         ),
-        caller="kv_cache",
+        caller="kv_cache, mla",
     ),
     "aiter.rope_cached_positions_fwd_inplace": AiterCallable(
         "aiter.rope_cached_positions_fwd_inplace",
@@ -847,6 +848,7 @@ CALLABLES: dict[str, AiterCallable] = {
                 ),
             ),
         ),
+        caller="mla",
     ),
     "aiter.mla.mla_prefill_fwd": AiterCallable(
         "aiter.mla.mla_prefill_fwd",
@@ -1457,6 +1459,17 @@ SOURCE_LINES: tuple[SourceLine, ...] = (
         "aiter_meta/csrc/ck_gemm_moe_2stages_codegen/gen_instances.py",
         "V1, 256, 32, 128, 256/sizeof({A0DataType}), 1, 4,",
         "the largest tile takes 256 bytes of inputs, so the intermediate size is filled up to that",
+    ),
+    SourceLine("aiter/mla.py", "get_mgc = {16: 16, 128: 16}", "heads are filled up to 16 or 128"),
+    SourceLine(
+        "aiter/mla.py",
+        "@functools.lru_cache(maxsize=1) def get_meta_param(",
+        "a captured graph would read a tensor that is freed, so the wrapper refuses one",
+    ),
+    SourceLine(
+        "aiter_meta/csrc/py_itfs_cu/asm_mla.cu",
+        "int stride_Page = KV.stride(0) * KV.itemsize();",
+        "a page is what the first axis of the cache counts, so pages of one token are rows of it",
     ),
     SourceLine(
         "aiter_meta/csrc/kernels/quant_kernels.cu",

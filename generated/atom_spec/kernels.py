@@ -84,6 +84,11 @@ GROUPS: dict[str, Group] = {
     "routing": Group(name="routing", same="nothing", help="Which experts a token goes to, and by what weights."),
     "experts": Group(name="experts", same="backend", help="Mixtures of experts; the packed weights are the backend's."),
     "attention": Group(name="attention", same="layout", help="The paged KV cache and what reads and writes it."),
+    "mla": Group(
+        name="mla",
+        same="backend",
+        help="Latent attention (MLA): a cache of what keys and values are made of. Prompts expand it and attend as usual.",
+    ),
     "sampling": Group(name="sampling", same="nothing", help="From logits to token ids."),
 }
 
@@ -409,6 +414,71 @@ OPERATIONS: dict[str, Operation] = {
             Argument(name="sinks", type="tensor or None", shape=("HQ",), dtypes=("float32",)),
         ),
         returns=Argument(name="returns", type="tensor", shape=("Tp", "HQ*D"), dtypes=("float",)),
+    ),
+    "mla_cache_shape": Operation(
+        name="mla_cache_shape",
+        group="mla",
+        summary="Shape of one layer's cache of latents.",
+        arguments=(
+            Argument(name="num_blocks", type="int"),
+            Argument(name="block_size", type="int"),
+            Argument(name="width", type="int", help="C + R"),
+        ),
+        returns=Argument(name="returns", type="object", help="a tuple of int"),
+    ),
+    "mla_plan": Operation(
+        name="mla_plan",
+        group="mla",
+        summary="As `attention_plan`, for this group.",
+        arguments=(Argument(name="step", type="object", help="atom.model_ops.step.StepInputs"),),
+        returns=Argument(name="returns", type="object", help="the plan"),
+    ),
+    "mla_rope_write": Operation(
+        name="mla_rope_write",
+        group="mla",
+        summary="Norm the compressed part of the latents, rotate the rest and the last R of each head of q, and write the latents into the cache.",
+        arguments=(
+            Argument(name="q", type="tensor", shape=("T", "HQ", "D"), dtypes=("float",), in_place=True),
+            Argument(
+                name="latents",
+                type="tensor",
+                shape=("T", "C+R"),
+                dtypes=("float",),
+                in_place=True,
+                help="may be overwritten",
+            ),
+            Argument(name="norm", type="tensor", shape=("C",), dtypes=("float",), help="the weight of the RMSNorm"),
+            Argument(name="eps", type="float"),
+            Argument(
+                name="cos_sin", type="tensor", shape=("P", "R"), dtypes=("float",), help="as qkv_rope_write has it"
+            ),
+            Argument(name="kv_cache", type="tensor", shape=("mla_cache_shape",), dtypes=("float",), in_place=True),
+            Argument(name="plan", type="object"),
+        ),
+        returns=Argument(
+            name="returns",
+            type="object",
+            help="the latents [T, C] after norm and [T, R] after rotation; may be views of `latents`",
+        ),
+    ),
+    "mla_decode": Operation(
+        name="mla_decode",
+        group="mla",
+        summary="Attention of the step's decode rows over the cached latents, their own included; keys are all of a latent, values its first C.",
+        arguments=(
+            Argument(
+                name="q",
+                type="tensor",
+                shape=("Td", "HQ", "C+R"),
+                dtypes=("float",),
+                help="its first C are what the heads' projections of keys made of q",
+            ),
+            Argument(name="kv_cache", type="tensor", shape=("mla_cache_shape",), dtypes=("float",)),
+            Argument(name="plan", type="object"),
+            Argument(name="scale", type="float"),
+            Argument(name="rank", type="int", help="C"),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("Td", "HQ", "C"), dtypes=("float",)),
     ),
     "philox_uniform": Operation(
         name="philox_uniform",

@@ -109,6 +109,22 @@ TABLE: dict[str, dict[str, str]] = {
         "torch_flash": f"{_TRITON}.prefill:attention_prefill",
         "aiter": f"{_AITER}.prefill:attention_prefill",
     },
+    "mla_cache_shape": {
+        "reference": f"{_REFERENCE}.mla:mla_cache_shape",
+        "aiter": f"{_AITER}.mla:mla_cache_shape",
+    },
+    "mla_plan": {
+        "reference": f"{_REFERENCE}.plan:attention_plan",
+        "aiter": f"{_AITER}.plan:attention_plan",
+    },
+    "mla_rope_write": {
+        "reference": f"{_REFERENCE}.mla:mla_rope_write",
+        "aiter": f"{_AITER}.mla:mla_rope_write",
+    },
+    "mla_decode": {
+        "reference": f"{_REFERENCE}.mla:mla_decode",
+        "aiter": f"{_AITER}.mla:mla_decode",
+    },
     "philox_uniform": {
         "reference": f"{_REFERENCE}.random:philox_uniform",
         "triton": f"{_TRITON}.random:philox_uniform",

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from tests.kernels.aiter import documented_experts, documented_float4
+from tests.kernels.aiter import documented_experts, documented_float4, documented_mla
 from tests.kernels.aiter.documented_experts import FLOAT8 as _FLOAT8
 from tests.kernels.aiter.documented_experts import HALVES as _HALVES
 
@@ -336,6 +336,7 @@ def _check_product(
 KERNELS: dict[str, Callable[..., Any]] = {
     **documented_experts.KERNELS,
     **documented_float4.KERNELS,
+    **documented_mla.KERNELS,
     "aiter.rms_norm": rms_norm,
     "aiter.rmsnorm2d_fwd_with_add": rmsnorm2d_fwd_with_add,
     "aiter.silu_and_mul": silu_and_mul,

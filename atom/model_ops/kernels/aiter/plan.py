@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from atom.model_ops.step import StepInputs
@@ -39,6 +40,19 @@ class PrefillRows:
     cached: CachedRows
     key_bounds: torch.Tensor
     is_fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeSlots:
+    """Where the decode rows' keys lie in the cache, token by token, row behind row.
+
+    slots [Td * M * BS] int32, of no meaning behind the last row's; bounds [Td + 1] int32: where each row's begin.
+    page_lens [Td] int32: ones, the tokens of a row's last page when a page is a token.
+    """
+
+    bounds: torch.Tensor
+    slots: torch.Tensor
+    page_lens: torch.Tensor
 
 
 @dataclass(slots=True)
@@ -72,6 +86,10 @@ class Plan:
     def prefill_slots(self) -> torch.Tensor:
         """[Lp] int64: where the prefill rows' keys lie in the cache, those of this step among them."""
         return self._keep("slots", lambda: _key_slots(self._step))
+
+    def decode_slots(self) -> DecodeSlots:
+        """Of the decode rows."""
+        return self._keep("decode slots", lambda: _decode_slots(self.decode, self._step.block_size))
 
     def _keep(self, key: Any, make: Callable[[], Any]) -> Any:
         if key not in self._kept:
@@ -123,6 +141,18 @@ def _key_slots(step: StepInputs) -> torch.Tensor:
     where, which = _upload(positions, device), _upload(rows, device)
     blocks = step.block_tables[first:][which, where // step.block_size].to(torch.int64)
     return blocks * step.block_size + where % step.block_size
+
+
+def _decode_slots(rows: CachedRows | None, block_size: int) -> DecodeSlots:
+    """All on the device: what is behind a row's end goes to one place behind the last row's, which is cut off."""
+    assert rows is not None
+    lens, device = rows.key_lens, rows.key_lens.device
+    bounds = F.pad(lens.cumsum(0, dtype=torch.int32), (1, 0))
+    places = torch.arange(rows.max_key_len, device=device)
+    slots = rows.tables[:, places // block_size] * block_size + (places % block_size).to(torch.int32)
+    where = (bounds[:-1, None] + places).masked_fill_(places >= lens[:, None], slots.numel())
+    dense = slots.new_zeros(slots.numel() + 1).scatter_(0, where.flatten(), slots.flatten())
+    return DecodeSlots(bounds, dense[:-1], torch.ones_like(lens))
 
 
 def _upload(array: NDArray[Any], device: torch.device) -> torch.Tensor:

@@ -40,13 +40,13 @@ def qkv_rope_write(
     heads = qkv.view(qkv.shape[0], num_rotated + num_kv_heads, -1)
     qk = heads[:, :num_rotated]
     source = qk.clone() if qk_norm is None else rms_norm(qk, qk_norm, eps)
-    _rotate(source, cos_sin, plan, qk)
+    rotate(source, cos_sin, plan, qk)
     _write(heads[:, num_heads:], kv_cache, kv_scales, plan)
     # Slices, since Tensor.split goes through Python and costs ten times as much.
     return heads[:, :num_heads], heads[:, num_heads:num_rotated], heads[:, num_rotated:]
 
 
-def _rotate(source: torch.Tensor, cos_sin: torch.Tensor, plan: Plan, out: torch.Tensor) -> None:
+def rotate(source: torch.Tensor, cos_sin: torch.Tensor, plan: Plan, out: torch.Tensor) -> None:
     """out = rotated source, both [T, heads, D]; channels beyond the rotary size pass through."""
     cos, sin = plan.rotary(cos_sin)
     half = sin.shape[-1]
