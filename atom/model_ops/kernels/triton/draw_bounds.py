@@ -21,15 +21,16 @@ import triton.language as tl
 
 from atom.model_ops.kernels.triton.draw_search import key_of, kth_largest, scaled
 
-BINS = tl.constexpr(128)
+BINS = tl.constexpr(64)
 # Where the ints behind the bins begin, and the columns.
-INSIDE = tl.constexpr(256)
-COLUMNS = tl.constexpr(260)
-# Weights below the largest by more than exp(_DEPTH) decide nothing.
-_DEPTH = tl.constexpr(24.0)
+INSIDE = tl.constexpr(128)
+COLUMNS = tl.constexpr(132)
 # Bins taken on both sides of the one that is meant.
-_FIRST_MARGIN = tl.constexpr(2)
-_SECOND_MARGIN = tl.constexpr(1)
+_MARGIN = tl.constexpr(1)
+# Values below the bins weigh together at most exp(-_SPARE) of what top-p leaves out.
+_SPARE = tl.constexpr(3.0)
+# So few values of a part are put into bins one by one.
+_FEW = tl.constexpr(256)
 # Values that are gathered at once.
 _STEP = tl.constexpr(1024)
 
@@ -72,11 +73,11 @@ def largest_and_whole(floats, doubles, count, COUNT: tl.constexpr):
 
 
 @triton.jit
-def _depth(floats, count, top, COUNT: tl.constexpr):
-    """The smallest value that may matter to top-p."""
+def _lower(floats, count, size, top, left_out, COUNT: tl.constexpr):
+    """The smallest value that matters to top-p, which leaves out so much: all smaller ones are little of that."""
     parts = tl.arange(0, COUNT)
     lows = tl.load(floats + count + parts, mask=parts < count, other=float("inf"))
-    return tl.maximum(tl.min(lows, axis=0), top - _DEPTH)
+    return tl.maximum(tl.min(lows, axis=0), top + tl.log(left_out / size) - _SPARE)
 
 
 @triton.jit
@@ -84,26 +85,32 @@ def _add_to_bins(bins, values, is_inside, upper, lower):
     """Count a part's values from `upper` down to `lower`."""
     per_bin = BINS / tl.maximum(upper - lower, 1e-30)
     places = tl.where(is_inside, tl.minimum((upper - values) * per_bin, BINS - 1.0), 0.0).to(tl.int32)
-    found = tl.histogram(tl.minimum(tl.maximum(places, 0), BINS - 1), BINS, mask=is_inside)
-    tl.atomic_add(bins + tl.arange(0, BINS), found, mask=found > 0, sem="relaxed")
+    places = tl.minimum(tl.maximum(places, 0), BINS - 1)
+    if tl.sum(is_inside.to(tl.int32), axis=0) <= _FEW:
+        tl.atomic_add(bins + places, 1, mask=is_inside, sem="relaxed")
+    else:
+        found = tl.histogram(places, BINS, mask=is_inside)
+        tl.atomic_add(bins + tl.arange(0, BINS), found, mask=found > 0, sem="relaxed")
 
 
 @triton.jit
-def _chosen(bins, high, upper, lower, top, wanted, top_p, MARGIN: tl.constexpr):
-    """The bins around the one that reaches `wanted`, or top_p's share of all bins where `wanted` is below zero.
+def _chosen(bins, high, upper, lower, top, wanted, left_out):
+    """The bins around the one that reaches `wanted` or, where that is more precise, above which `left_out` is the rest.
 
     The bounds, the lower one inclusive, and how many values are between. high: the upper bound of the first bin.
     """
     places = tl.arange(0, BINS)
     numbers = tl.load(bins + places)
     width = (upper - lower) / BINS
-    reached = tl.cumsum(numbers.to(tl.float32) * tl.exp(upper - (places + 0.5) * width - top), axis=0)
-    target = tl.where(wanted < 0, top_p * tl.max(reached, axis=0), wanted)
-    place = tl.minimum(tl.sum((reached < target).to(tl.int32), axis=0), BINS - 1)
-    found_high = tl.where(place <= MARGIN, high, upper - (place - MARGIN).to(tl.float32) * width)
-    last = place + 1 + MARGIN
+    # What a bin weighs if its values lie evenly.
+    masses = numbers.to(tl.float32) * tl.exp(upper - (places + 0.5) * width - top) * (1.0 + width * width / 24)
+    below = tl.cumsum(masses, axis=0, reverse=True) - masses
+    is_before = tl.where(wanted > left_out, below > left_out, tl.cumsum(masses, axis=0) < wanted)
+    place = tl.minimum(tl.sum(is_before.to(tl.int32), axis=0), BINS - 1)
+    found_high = tl.where(place <= _MARGIN, high, upper - (place - _MARGIN).to(tl.float32) * width)
+    last = place + 1 + _MARGIN
     found_low = tl.where(last >= BINS, lower, upper - last.to(tl.float32) * width)
-    inside = tl.sum(tl.where((places >= place - MARGIN) & (places < last), numbers, 0), axis=0)
+    inside = tl.sum(tl.where((places >= place - _MARGIN) & (places < last), numbers, 0), axis=0)
     return found_high, found_low, inside
 
 
@@ -127,8 +134,9 @@ def count_once(
     elif top_p < 1.0:
         columns = part * PART + tl.arange(0, PART)
         values = scaled(logits + index * stride, columns, size, tl.load(temperatures + index))
-        top, _ = largest_and_whole(floats, doubles + index * 4 * count, count, COUNT)
-        lower = _depth(floats, count, top, COUNT)
+        top, weights = largest_and_whole(floats, doubles + index * 4 * count, count, COUNT)
+        left_out = ((1.0 - top_p.to(tl.float64)) * tl.sum(weights, axis=0)).to(tl.float32)
+        lower = _lower(floats, count, size, top, left_out, COUNT)
         _add_to_bins(ints + index * ints_stride, values, values >= lower, top, lower)
 
 
@@ -144,9 +152,11 @@ def count_again(
         floats += index * floats_stride
         doubles += index * 4 * count
         bins = ints + index * ints_stride
-        top, _ = largest_and_whole(floats, doubles, count, COUNT)
-        lower = _depth(floats, count, top, COUNT)
-        high, low, inside = _chosen(bins, float("inf"), top, lower, top, -1.0, top_p, _FIRST_MARGIN)
+        top, weights = largest_and_whole(floats, doubles, count, COUNT)
+        whole = tl.sum(weights, axis=0)
+        left_out = ((1.0 - top_p.to(tl.float64)) * whole).to(tl.float32)
+        lower = _lower(floats, count, size, top, left_out, COUNT)
+        high, low, inside = _chosen(bins, float("inf"), top, lower, top, (top_p * whole).to(tl.float32), left_out)
         if part == 0:
             tl.store(floats + 2 * count, low)
             tl.store(floats + 2 * count + 1, high)
@@ -165,9 +175,7 @@ def _second_bounds(bins, doubles, count, high, low, top, whole, top_p, COUNT: tl
     parts = tl.arange(0, COUNT)
     above = tl.sum(tl.load(doubles + count + parts, mask=parts < count, other=0.0), axis=0)
     wanted = tl.maximum(top_p.to(tl.float64) * whole - above, 0.0).to(tl.float32)
-    found_high, found_low, _ = _chosen(
-        bins + BINS, high, tl.minimum(high, top), low, top, wanted, top_p, _SECOND_MARGIN
-    )
+    found_high, found_low, _ = _chosen(bins + BINS, high, tl.minimum(high, top), low, top, wanted, float("inf"))
     return found_high, found_low
 
 
@@ -202,18 +210,23 @@ def collect(
         floats += index * floats_stride
         doubles += index * 4 * count
         ints += index * ints_stride
-        top, weights = largest_and_whole(floats, doubles, count, COUNT)
+        top, masses = largest_and_whole(floats, doubles, count, COUNT)
         least = top + tl.log(min_p)
         high, low = least, least
         if is_filtered:
             low = tl.load(floats + 2 * count)
             high = tl.load(floats + 2 * count + 1)
             if tl.load(ints + INSIDE + 1) > ROOM:
-                whole = tl.sum(weights, axis=0)
+                whole = tl.sum(masses, axis=0)
                 high, low = _second_bounds(ints, doubles, count, high, low, top, whole, top_p, COUNT)
-        above = tl.where(values >= high, tl.exp(values - top), 0.0).to(tl.float64)
-        tl.store(doubles + 2 * count + part, tl.sum(above, axis=0))
-        tl.store(doubles + 3 * count + part, tl.sum(tl.where(values >= least, above, 0.0), axis=0))
+        above = tl.zeros((), tl.float64)
+        kept = above
+        if high <= top:
+            weights = tl.where(values >= high, tl.exp(values - top), 0.0).to(tl.float64)
+            above = tl.sum(weights, axis=0)
+            kept = tl.sum(tl.where(values >= least, weights, 0.0), axis=0)
+        tl.store(doubles + 2 * count + part, above)
+        tl.store(doubles + 3 * count + part, kept)
         near = (values >= low) & (values < high) & (values > float("-inf"))
         number = tl.sum(near.to(tl.int32), axis=0)
         if number > 0:
