@@ -1,17 +1,19 @@
 """Which few values of each row hold the threshold of top-k and top-p, found by many programs a row.
 
 Top-k: the k-th largest of the largest values of groups is a lower bound of the k-th largest value, and hardly more than
-k values are above it. Top-p: the values are counted in bins of equal width below the row's largest; what a bin weighs
-is estimated from its middle, and the bins around the one in which the estimate passes top-p's share are taken. Where
-they hold too many values they are cut into bins once more. Estimates only choose: what lies above the chosen values is
-summed exactly, and shows whether the choice was right.
+k values are above it. They are in about k groups; where these are few, they are read instead of gathering.
+Top-p: the values are counted in bins of equal width below the row's largest; what a bin weighs is estimated from its
+middle, and the bins around the one in which the estimate passes top-p's share are taken. Where they hold too many
+values they are cut into bins once more. Estimates only choose: what lies above the chosen values is summed exactly, and
+shows whether the choice was right.
 
 Scratch of a row in P parts, by type:
 floats: largest value of each part; its smallest that is finite; the bounds, 2; the gathered values, ROOM; the largest
 values of groups. doubles: of each part, the weights relative to its own largest; then relative to the row's, those
 above the first bounds; those above the second ones; those of them that min-p keeps. ints: the bins, twice; how many
 values the last bounds hold; how many the first ones; the keys of the smallest and the largest value in the last ones;
-the columns of the gathered, ROOM.
+how many groups are to be read instead of gathered values, and three without a meaning; the columns of the gathered, or
+the groups, ROOM.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from atom.model_ops.kernels.triton.draw_search import key_of, kth_largest, scale
 BINS = tl.constexpr(64)
 # Where the ints behind the bins begin, and the columns.
 INSIDE = tl.constexpr(128)
-COLUMNS = tl.constexpr(132)
+COLUMNS = tl.constexpr(136)
 # Bins taken on both sides of the one that is meant.
 _MARGIN = tl.constexpr(1)
 # Values below the bins weigh together at most exp(-_SPARE) of what top-p leaves out.
@@ -59,7 +61,8 @@ def survey(
         ints += index * ints_stride
         tl.store(ints + tl.arange(0, INSIDE), tl.zeros((INSIDE,), tl.int32))
         places = tl.arange(0, COLUMNS - INSIDE)
-        tl.store(ints + INSIDE + places, tl.where(places < 2, 0, tl.where(places == 2, 0x7FFFFFFF, -0x7FFFFFFF)))
+        empty = tl.where(places == 2, 0x7FFFFFFF, tl.where(places == 3, -0x7FFFFFFF, 0))
+        tl.store(ints + INSIDE + places, empty)
 
 
 @triton.jit
@@ -129,8 +132,15 @@ def count_once(
             groups = tl.arange(0, MAXIMA)
             number = count * (PART // GROUP)
             maxima = tl.load(floats + 2 * count + 2 + ROOM + groups, mask=groups < number, other=float("-inf"))
-            tl.store(floats + 2 * count, kth_largest(maxima, top_k, top))
+            low = kth_largest(maxima, top_k, top)
+            tl.store(floats + 2 * count, low)
             tl.store(floats + 2 * count + 1, float("inf"))
+            taken = ((maxima >= low) & (maxima > float("-inf"))).to(tl.int32)
+            num_taken = tl.sum(taken, axis=0)
+            if num_taken * GROUP <= ROOM:
+                ints += index * ints_stride
+                tl.store(ints + INSIDE + 4, num_taken)
+                tl.store(ints + COLUMNS + tl.cumsum(taken, axis=0) - 1, groups, mask=taken > 0)
     elif top_p < 1.0:
         columns = part * PART + tl.arange(0, PART)
         values = scaled(logits + index * stride, columns, size, tl.load(temperatures + index))
@@ -202,23 +212,24 @@ def collect(
 ):  # fmt: skip
     """Gather a part's values between the bounds, and sum the weights above; of min-p alone, those that it keeps."""
     part, count, index = tl.program_id(0), tl.num_programs(0), tl.program_id(1).to(tl.int64)
+    floats += index * floats_stride
+    doubles += index * 4 * count
+    ints += index * ints_stride
+    # What a row's filters do not need holds no meaning, but waiting once is better than to ask first.
     top_k, top_p, min_p = tl.load(top_ks + index), tl.load(top_ps + index), tl.load(min_ps + index)
+    low, high = tl.load(floats + 2 * count), tl.load(floats + 2 * count + 1)
+    num_first, num_groups = tl.load(ints + INSIDE + 1), tl.load(ints + INSIDE + 4)
     is_filtered = ((top_k > 0) & (top_k < size)) | (top_p < 1.0)
-    if is_filtered | (min_p > 0.0):
+    if (is_filtered | (min_p > 0.0)) & (num_groups == 0):
         row, temperature = logits + index * stride, tl.load(temperatures + index)
         values = scaled(row, part * PART + tl.arange(0, PART), size, temperature)
-        floats += index * floats_stride
-        doubles += index * 4 * count
-        ints += index * ints_stride
         top, masses = largest_and_whole(floats, doubles, count, COUNT)
         least = top + tl.log(min_p)
-        high, low = least, least
-        if is_filtered:
-            low = tl.load(floats + 2 * count)
-            high = tl.load(floats + 2 * count + 1)
-            if tl.load(ints + INSIDE + 1) > ROOM:
-                whole = tl.sum(masses, axis=0)
-                high, low = _second_bounds(ints, doubles, count, high, low, top, whole, top_p, COUNT)
+        if not is_filtered:
+            high, low = least, least
+        elif num_first > ROOM:
+            whole = tl.sum(masses, axis=0)
+            high, low = _second_bounds(ints, doubles, count, high, low, top, whole, top_p, COUNT)
         above = tl.zeros((), tl.float64)
         kept = above
         if high <= top:

@@ -42,7 +42,7 @@ class Form:
     part: int = 4096
     group: int = 64
     room: int = 4096
-    warps: int = 4
+    warps: int = 8
     gathering_warps: int = 8
 
 
@@ -69,7 +69,8 @@ def _threshold(
     Where it is not, the parts' weights are changed to hold all that is kept.
     """
     parts = tl.arange(0, COUNT)
-    above = tl.sum(tl.load(doubles + 2 * count + parts, mask=parts < count, other=0.0), axis=0)
+    above = tl.load(doubles + 2 * count + parts, mask=parts < count, other=0.0)
+    above = tl.sum(tl.where(limit < size, 0.0, above), axis=0)
     number, lowest = tl.load(ints + INSIDE), tl.load(ints + INSIDE + 2)
     is_gathered = number <= ROOM
     if is_gathered:
@@ -107,7 +108,7 @@ def _draw_in_part(row, part, size, temperature, top, threshold, before, wanted, 
 @triton.jit
 def _draw(
     logits, stride, temperatures, top_ks, top_ps, min_ps, uniforms, floats, doubles, ints, out, size, count,
-    floats_stride, ints_stride, PART: tl.constexpr, ROOM: tl.constexpr, COUNT: tl.constexpr,
+    floats_stride, ints_stride, PART: tl.constexpr, GROUP: tl.constexpr, ROOM: tl.constexpr, COUNT: tl.constexpr,
 ):  # fmt: skip
     """The row's threshold, the part in which its uniform falls, and the token."""
     index = tl.program_id(0).to(tl.int64)
@@ -125,16 +126,24 @@ def _draw(
     columns = tl.zeros((ROOM,), tl.int32)
     units = tl.zeros((ROOM,), tl.int64)
     if (limit < size) | (top_p < 1.0):
-        gathered = places < tl.load(ints + INSIDE)
-        values = tl.load(floats + 2 * count + 2 + places, mask=gathered, other=float("-inf"))
-        columns = tl.load(ints + COLUMNS + places, mask=gathered, other=0)
-        units = to_units(tl.where(gathered, tl.exp(values - top), 0.0))
+        num_groups = tl.load(ints + INSIDE + 4)
+        if num_groups > 0:
+            gathered = places < num_groups * GROUP
+            columns = tl.load(ints + COLUMNS + places // GROUP, mask=gathered, other=0) * GROUP + places % GROUP
+            values = tl.where(gathered, scaled(row, columns, size, temperature), float("-inf"))
+        else:
+            gathered = places < tl.load(ints + INSIDE)
+            columns = tl.load(ints + COLUMNS + places, mask=gathered, other=0)
+            values = tl.load(floats + 2 * count + 2 + places, mask=gathered, other=float("-inf"))
+        units = to_units(tl.where(values > float("-inf"), tl.exp(values - top), 0.0))
         threshold, is_gathered = _threshold(
             row, floats, doubles, ints, values, units, limit, size, count, temperature, top_p, threshold, top,
             tl.sum(masses, axis=0), PART, ROOM, COUNT,
         )  # fmt: skip
         units = tl.where(is_gathered & (values >= threshold), units, 0)
         masses = tl.load(doubles + 3 * count + parts, mask=parts < count, other=0.0)
+        # Where groups were read instead, nobody has summed anything.
+        masses = tl.where(is_gathered & (num_groups > 0), 0.0, masses)
     elif min_p > 0.0:
         masses = tl.load(doubles + 3 * count + parts, mask=parts < count, other=0.0)
     wanted = tl.load(uniforms + index).to(tl.float64) * (tl.sum(masses, axis=0) + from_units(tl.sum(units, axis=0)))
@@ -187,7 +196,7 @@ def sample_by(form: Form, logits: torch.Tensor, *parameters: torch.Tensor) -> to
     count_again[grid](*rows, top_k, top_p, *scratch, *sizes, part, room, padded, num_warps=warps)
     collect[grid](*rows, top_k, top_p, min_p, *scratch, *sizes, part, room, padded, num_warps=form.gathering_warps)
     _draw[(num_rows,)](
-        *rows, top_k, top_p, min_p, uniform, *scratch, out, size, count, num_floats, num_ints, part, room, padded,
-        num_warps=8,
+        *rows, top_k, top_p, min_p, uniform, *scratch, out, size, count, num_floats, num_ints, part, form.group,
+        room, padded, num_warps=8,
     )  # fmt: skip
     return out
