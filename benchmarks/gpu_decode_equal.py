@@ -102,11 +102,12 @@ def attention_decode(
         M=max(16, triton.next_power_of_2(num_heads // num_kv_heads)), N=form.tile, PARTS=parts,
         HAS_SCALES=kv_scales is not None, HAS_WINDOW=window is not None, HAS_ROWS=plan.decode_rows is not None,
         HAS_SINKS=sinks is not None, SOFT_CAP=soft_cap, PRECISION=precision(q.dtype), STAGES=form.stages,
-        PAIRS=form.pairs, SUMS_LAST=form.sums_last, EARLY=starts_early(), num_warps=form.warps, **early_launch(),
+        PAIRS=form.pairs, SUMS_LAST=form.sums_last, EARLY=starts_early(num_tokens), num_warps=form.warps,
+        **early_launch(),
     )  # fmt: skip
     if parts > 1:
         _join[(num_tokens * num_heads,)](
-            partial, log_sums, out, D=head_dim, DP=padded, PARTS=parts, EARLY=starts_early(), num_warps=2,
-            **early_launch(),
+            partial, log_sums, out, D=head_dim, DP=padded, PARTS=parts, EARLY=starts_early(num_tokens),
+            num_warps=2, **early_launch(),
         )  # fmt: skip
     return out

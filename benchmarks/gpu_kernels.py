@@ -115,6 +115,6 @@ KERNELS: dict[str, Callable[[Bench], list[dict[str, Any]]]] = {
         bench.device, bench.sizes.models, bench.sizes.prompts
     ),
     "linear": lambda bench: gpu_linear.linear(bench.device, bench.sizes.weights),
-    "linear early": lambda bench: gpu_linear.linear_early(bench.device, bench.sizes.weights),
+    "linear early": lambda bench: gpu_linear.linear_early(bench.device, bench.sizes.shapes),
     "linear tiles": lambda bench: gpu_linear.linear_tiles(bench.device, bench.sizes.weights),
 }

@@ -7,8 +7,9 @@ worth a comparison.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,9 @@ import torch.nn.functional as F
 
 from atom.model_ops.kernels.triton import early
 from atom.model_ops.kernels.triton.activation import silu_and_mul
-from atom.model_ops.kernels.triton.linear import PackedLinear, choose_tile
-from atom.model_ops.kernels.triton.linear import linear as linear_of
+from atom.model_ops.kernels.triton.linear import choose_tile
 from atom.model_ops.kernels.triton.linear_few import (
+    MAX_TOKENS,
     MAX_TOKENS_BY_THREADS,
     Tile,
     by_rows,
@@ -28,26 +29,23 @@ from atom.model_ops.kernels.triton.linear_few import (
     few_linear,
 )
 from atom.model_ops.kernels.triton.norm import add_rms_norm, rms_norm
-from benchmarks.gpu_shapes import SHAPES
+from benchmarks.gpu_shapes import SHAPES, Shape
 from benchmarks.gpu_timing import seconds_in_a_graph
 
 TOKENS = (1, 2, 4, 8, 16)
+_EARLY_TOKENS = (*TOKENS, 32)
 _TILE_TOKENS = (1, 4, 8, 16)
-_EARLY_TOKENS = (1, 8)
 # Bytes of the weights of a graph, at least: several times the second-level cache of an H200.
 _MANY_BYTES = 256 << 20
 _MAX_STEPS = 8
+# What the formula chooses from, and the nearest beside it.
 _TILES = (
-    by_threads(8, 1024, 4), by_threads(4, 1024, 2), by_threads(4, 2048, 4), by_threads(2, 4096, 4),
-    by_threads(4, 4096, 8), by_threads(8, 2048, 8), by_threads(16, 512, 4),
-    by_tensor_cores(8, 8, 6), by_tensor_cores(16, 8, 4), by_tensor_cores(32, 4, 4), by_tensor_cores(32, 8, 4),
-    by_tensor_cores(64, 4, 3),
-    by_rows(16, 256, 1, 4), by_rows(16, 256, 2, 6), by_rows(16, 512, 4, 4), by_rows(32, 128, 2, 8),
-    by_rows(32, 256, 2, 4), by_rows(32, 256, 4, 4), by_rows(32, 512, 4, 3), by_rows(64, 64, 4, 12),
-    by_rows(64, 128, 4, 6), by_rows(64, 256, 4, 4), by_rows(128, 64, 8, 8),
+    by_threads(4, 1024, 2), by_threads(4, 2048, 4), by_threads(4, 4096, 8), by_threads(16, 512, 4),
+    by_tensor_cores(8, 8, 6), by_tensor_cores(16, 8, 4),
+    by_rows(16, 256, 1, 4), by_rows(32, 128, 2, 8), by_rows(32, 256, 4, 4), by_rows(64, 128, 4, 6),
 )  # fmt: skip
-# Those of them that are tried behind a norm, too.
-_TILES_EARLY = (by_rows(16, 256, 1, 4), by_rows(32, 256, 2, 4), by_rows(64, 128, 4, 6))
+# Lines of the weight that a program by tensor cores asks for before its turn; the default is between them.
+_LINES = (0, 512)
 
 # Name, outputs and inputs of a weight.
 Weights = tuple[tuple[str, int, int], ...]
@@ -65,7 +63,8 @@ def weights_of(*models: str) -> Weights:
     return tuple(found)
 
 
-WEIGHTS = weights_of("0.6B", "8B")
+# Beside the models that are measured, outputs between the few of one and the many of the other.
+WEIGHTS = (*weights_of("0.6B", "8B"), ("1.7B down", 2048, 6144), ("4B o", 2560, 4096), ("4B down", 2560, 9728))
 
 
 def linear(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
@@ -76,18 +75,18 @@ def linear(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
             tile = choose_tile(tokens, *copies[0].shape)
             found.append(_row(f"{name}, {tokens} tokens, the library", F.linear, tokens, copies))
             if tile is not None:
-                with _environment("ATOM_EARLY_START", "0"):
+                with _early("0"):
                     found.append(_row(f"{name}, {tokens} tokens, {_described(tile)}", _ours(tile), tokens, copies))
     return found
 
 
 def linear_tiles(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
-    """Every tile that can do the product, the fastest first, to check the formula by."""
+    """Tiles that can do the product, the fastest first, to check the formula by."""
     found = []
     for name, copies in _copies(device, weights):
         width = copies[0].shape[1]
         for tokens in _TILE_TOKENS:
-            with _environment("ATOM_EARLY_START", "0"):
+            with _early("0"):
                 rows = [
                     _row(f"{name}, {tokens} tokens, {_described(tile)}", _ours(tile), tokens, copies)
                     for tile in _TILES
@@ -97,42 +96,43 @@ def linear_tiles(device: torch.device, weights: Weights) -> list[dict[str, Any]]
     return found
 
 
-def linear_early(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
-    """Norms, products and activations of layers, one after the other and in every form of early starts.
+def linear_early(device: torch.device, shapes: Mapping[str, Shape]) -> list[dict[str, Any]]:
+    """Norms, products and activations of layers, one after the other: by the library and as chosen, late and early.
 
-    By the library, by what the formula chooses and by one tile alone where it can; then a norm and one product.
+    Of more tokens than are multiplied by threads also early with other numbers of lines asked for, and with one tile.
     """
     found = []
-    for name, layers in _layers(device, weights):
-        for tokens in TOKENS:
-            ways: dict[str, Product] = {"the library": F.linear, "as chosen": _chosen}
-            ways |= {_described(tile): _ours(tile) for tile in _TILES_EARLY if tokens > 1}
+    # The interpreter takes half a minute for a layer's products.
+    counts = _EARLY_TOKENS if device.type == "cuda" else _EARLY_TOKENS[-1:]
+    for name, layers in _layers(device, shapes):
+        for tokens in counts:
+            ways = {"the library": F.linear, "as chosen": _chosen()}
             for way, product in ways.items():
-                found += _in_forms(f"{name}, {tokens} tokens, {way}", _layer(product), tokens, layers)
-    for name, copies in _copies(device, weights):
-        width = copies[0].shape[1]
-        for tokens in _EARLY_TOKENS:
-            tiles = [tile for tile in _TILES_EARLY if _is_candidate(tile, tokens, width)]
-            ways = {"the library": F.linear, "as chosen": _chosen, **{_described(tile): _ours(tile) for tile in tiles}}
-            for way, product in ways.items():
-                named = f"{name}, {tokens} tokens, norm and {way}"
-                found += _in_forms(named, _normed(product, width, device), tokens, copies)
+                with _early("0"):
+                    found.append(_row(f"{name}, {tokens} tokens, {way}, late", _layer(product), tokens, layers))
+            if 2 < tokens <= MAX_TOKENS:
+                ways |= {f"as chosen, {lines} lines": _chosen(lines) for lines in _LINES}
+                ways |= {_described(tile): _ours(tile) for tile in (by_rows(32, 128, 2, 8), by_rows(64, 128, 4, 6))}
+            with _early("1"):
+                found += [
+                    _row(f"{name}, {tokens} tokens, {way}, early", _layer(product), tokens, layers)
+                    for way, product in ways.items()
+                ]
     return found
 
 
-def _in_forms(
-    name: str, product: Callable[[torch.Tensor, Any], Any], tokens: int, copies: list[Any]
-) -> list[dict[str, Any]]:
-    """Late, and early in each form."""
-    found = []
-    for form in range(4):
-        with _environment("ATOM_EARLY_START", "1" if form else "0", form or early.FORM):
-            found.append(_row(f"{name}, {f'early {form}' if form else 'late'}", product, tokens, copies))
-    return found
+def _chosen(lines: int | None = None) -> Product:
+    """What the formula chooses, where that is by tensor cores with so many lines asked for."""
 
+    def product(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        tile = choose_tile(x.shape[0], *weight.shape) if x.shape[0] <= MAX_TOKENS else None
+        if tile is None:
+            return F.linear(x, weight)
+        if lines is not None and tile.stages:
+            tile = dataclasses.replace(tile, lines=lines)
+        return few_linear(x, weight, None, tile)
 
-def _chosen(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    return linear_of(x, PackedLinear(weight, None))
+    return product
 
 
 @dataclass(frozen=True)
@@ -154,17 +154,16 @@ class _Layer:
         return self.weights[0].shape
 
 
-def _layers(device: torch.device, weights: Weights) -> Iterator[tuple[str, list[_Layer]]]:
-    """Of each model in `weights`: as many layers as the second-level cache can not hold, three at least."""
-    for first in range(0, len(weights) - 3, 5):
-        sizes = weights[first : first + 4]
-        layer_bytes = sum(2 * outputs * width for _, outputs, width in sizes)
-        count = max(3, -(-_MANY_BYTES // layer_bytes)) if device.type == "cuda" else 1
+def _layers(device: torch.device, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, list[_Layer]]]:
+    """Of each model: as many as the second-level cache can not hold, three at least."""
+    for model, shape in shapes.items():
+        sizes = shape.weights()[:4]
+        count = max(3, -(-_MANY_BYTES // sum(2 * n * k for n, k in sizes))) if device.type == "cuda" else 1
         made = [
-            _Layer(tuple(torch.randn(n, k, device=device, dtype=torch.bfloat16) / k**0.5 for _, n, k in sizes))
+            _Layer(tuple(torch.randn(n, k, device=device, dtype=torch.bfloat16) / k**0.5 for n, k in sizes))
             for _ in range(count)
         ]
-        yield f"{sizes[0][0].split()[0]} layer", made
+        yield f"{model} layer", made
 
 
 def _layer(product: Product) -> Callable[[torch.Tensor, _Layer], torch.Tensor]:
@@ -180,22 +179,18 @@ def _layer(product: Product) -> Callable[[torch.Tensor, _Layer], torch.Tensor]:
     return run
 
 
-def _normed(product: Product, width: int, device: torch.device) -> Product:
-    scale = torch.ones(width, device=device, dtype=torch.bfloat16)
-    return lambda x, weight: product(rms_norm(x, scale, 1e-6), weight)
-
-
 @contextlib.contextmanager
-def _environment(name: str, value: str, form: int = 1) -> Iterator[None]:
-    """The variable with this value, and early starts in this form, for kernels that are launched meanwhile."""
-    before, form_before = os.environ.get(name, ""), early.FORM
-    os.environ[name], early.FORM = value, form
-    early.starts_early.cache_clear()
+def _early(value: str) -> Iterator[None]:
+    """ATOM_EARLY_START with this value, for kernels that are launched meanwhile."""
+    name = "ATOM_EARLY_START"
+    before = os.environ.get(name, "")
+    os.environ[name] = value
+    early.can_start_early.cache_clear()
     try:
         yield
     finally:
-        os.environ[name], early.FORM = before, form_before
-        early.starts_early.cache_clear()
+        os.environ[name] = before
+        early.can_start_early.cache_clear()
 
 
 def _is_candidate(tile: Tile, tokens: int, width: int) -> bool:

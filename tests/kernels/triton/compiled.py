@@ -162,8 +162,8 @@ def few_tokens() -> None:
     """Products of Qwen3's weights with a decode step's tokens, a kernel each, of every kind of tile."""
     for tokens, outputs, width, tile in (
         (1, 1024, 3072, by_threads(4, 4096, 8)), (4, 1024, 2048, by_threads(4, 2048, 4)),
-        (8, 6144, 4096, by_tensor_cores(32, 4, 4)), (16, 8192, 4096, by_tensor_cores(64, 4, 3)),
-        (8, 6144, 4096, by_rows(32, 256, 2, 4)), (16, 8192, 4096, by_rows(64, 128, 4, 6)),
+        (8, 1024, 3072, by_tensor_cores(8, 8, 6)), (16, 2048, 6144, by_tensor_cores(16, 8, 4)),
+        (8, 6144, 4096, by_rows(32, 128, 2, 8)), (16, 8192, 4096, by_rows(64, 128, 4, 6)),
     ):  # fmt: skip
         weight = torch.zeros(outputs, width, dtype=torch.bfloat16)
         x = weight[:1].expand(tokens, -1)
@@ -171,12 +171,13 @@ def few_tokens() -> None:
 
 
 def early(float8: torch.dtype) -> None:
-    """The kernels of a decode step, every kind of product among them."""
+    """The kernels of a decode step, every kind of product among them, a norm of more rows too."""
     x = torch.zeros(2, 1024, dtype=torch.bfloat16)
     norm.rms_norm(x, x[0], 1e-6)
+    norm.rms_norm(torch.zeros(3, 1024, dtype=torch.bfloat16), x[0], 1e-6)
     norm.add_rms_norm(x, x.clone(), x[0], 1e-6)
     activation.silu_and_mul(x)
-    for tile in (by_threads(8, 1024, 4), by_tensor_cores(8, 8, 6), by_rows(32, 256, 2, 4)):
+    for tile in (by_threads(8, 1024, 4), by_tensor_cores(8, 8, 6), by_rows(32, 128, 2, 8)):
         few_linear(x, torch.zeros(64, 1024, dtype=torch.bfloat16), None, tile)
     form = fp8_quantize.InputForm(float8)
     weight, scales = torch.zeros(64, 1024, dtype=float8), torch.ones(64, 1)

@@ -21,8 +21,8 @@ _LIMIT = 4.5e-3
 # Sizes that a tile divides, that it does not, and that are smaller; several steps of inputs and one.
 _SIZES = ((16, 512), (9, 500), (3, 77), (5, 700))
 _TILES = (
-    by_threads(8, 512, 4), by_threads(4, 256, 2), by_tensor_cores(16, 2, 3), by_tensor_cores(8, 8, 4),
-    by_rows(16, 256, 1, 4), by_rows(32, 256, 2, 4), by_rows(64, 128, 4, 6),
+    by_threads(8, 512, 4), by_threads(8, 256, 1), by_tensor_cores(16, 2, 3), by_tensor_cores(8, 8, 4),
+    by_rows(16, 256, 1, 4), by_rows(32, 128, 2, 8), by_rows(64, 128, 4, 6),
 )  # fmt: skip
 
 
@@ -79,6 +79,17 @@ def check_choice(device: torch.device) -> None:
     assert torch.equal(linear.linear(whole.weight, whole), whole.weight + 1)
 
 
+def check_tiles(device: torch.device) -> None:
+    """Every choice has a tile that can do its product, and up to two tokens one whose kernel may start at once."""
+    del device
+    outputs, widths = (1, 16, 1024, 1040, 2048, 2560, 6144, 151936), (16, 1024, 4096, 5120, 12288)
+    for count, *size in itertools.product(range(1, linear_few.MAX_TOKENS + 1), outputs, widths):
+        tile = linear.choose_tile(count, *size)
+        assert tile is not None
+        assert tile.stages > 0 or count <= linear_few.MAX_TOKENS_BY_THREADS
+        assert tile.stages == 0 or count > 2
+
+
 def check_layers(device: torch.device) -> None:
     """A feed-forward layer and a head as models build them, beside the reference's."""
     sizes = {"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 1, "num_attention_heads": 1}
@@ -100,5 +111,6 @@ def check_layers(device: torch.device) -> None:
 LINEAR_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "linear, as the table has it": check_choice,
     "linear layers": check_layers,
+    "linear, tiles": check_tiles,
     **{f"linear, {tile}": lambda device, tile=tile: check_tile(tile, device) for tile in _TILES},
 }

@@ -47,9 +47,17 @@ def test_kernels_start_early_where_a_gpu_can(monkeypatch: pytest.MonkeyPatch) ->
     wanted = {*names, *products, *fp8}
     let_next, wait = "griddepcontrol.launch_dependents", "griddepcontrol.wait"
     monkeypatch.setenv("ATOM_EARLY_START", "1")
-    for target in ("sm90", "gfx942"):
-        found = {line.split()[0]: line.split()[1:] for line in compiled(target, "--early")}
-        assert found == dict.fromkeys(wanted, [let_next, wait] if target == "sm90" else [])
+    for target, has_orders in (("sm90", True), ("gfx942", False)):
+        found: dict[str, set[tuple[str, ...]]] = {}
+        for line in compiled(target, "--early"):
+            name, *steps = line.split()
+            found.setdefault(name, set()).add((*steps,))
+        assert found.keys() == wanted
+        at_once, after = ((let_next, wait), (wait, let_next)) if has_orders else ((), ())
+        # By rows: up to two let the next one start at once.
+        assert found["_rms_norm"] == {at_once, after}
+        assert all(found[name] == {at_once} for name in (*products, "_silu_and_mul"))
+        assert all(orders <= {at_once, after} for orders in found.values())
 
 
 def test_one_kernel_serves_any_batch_size() -> None:

@@ -32,5 +32,5 @@ def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
     if num_rows:
         block = min(_BLOCK, next_power_of_2(size))
         grid = (num_rows, cdiv(size, block))
-        _silu_and_mul[grid](x, x.stride(0), out, size, block, starts_early(), num_warps=4, **early_launch())
+        _silu_and_mul[grid](x, x.stride(0), out, size, block, starts_early(num_rows), num_warps=4, **early_launch())
     return out

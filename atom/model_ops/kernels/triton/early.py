@@ -15,9 +15,10 @@ way they are launched: one launched as usual starts when the kernel before it ha
 itself launches early must wait for what it reads. No kernel waits for one that can not run: the next starts only when
 all programs of this one are on the device.
 
-Forms differ in when a small kernel lets the next start, and in whether a product asks for its weight before it waits:
-one that starts while the product before the last still runs has it in the second-level cache so early that the other's
-may replace it there.
+When a small kernel lets the next start depends on the step's rows (docs/decisions/0074). Of one or two, at once:
+products by threads, whose first loads wait in registers, then begin while the product before the last ends. Of more,
+after its own wait: a product by tensor cores takes much of a multiprocessor's shared memory, and one that came while
+another product still ran would get what that leaves free, several programs on one multiprocessor and none on the next.
 """
 
 from __future__ import annotations
@@ -31,22 +32,31 @@ import triton.language as tl
 from atom import envs
 
 _HOPPER = 90
-# 1: at once, and weights are asked for. 2: after the wait, and weights are asked for. 3: at once, and they are not.
-FORM = 1
+# When the next kernel may start, as kernels' constant EARLY says; 0 where it starts as usual.
+AT_ONCE, AFTER_THE_WAIT = 1, 2
+# Rows of a step in which it may at once; its products are by threads.
+_ROWS_AT_ONCE = 2
 
 
-@functools.cache
-def starts_early() -> int:
-    """The form in which kernels are compiled and launched so in this process; 0 where they are not."""
-    if not envs.ATOM_EARLY_START or triton.knobs.runtime.interpret:
+def starts_early(num_rows: int = _ROWS_AT_ONCE + 1) -> int:
+    """EARLY of a kernel for so many rows; without a number, for more than a few."""
+    if not can_start_early():
         return 0
-    target = triton.runtime.driver.active.get_current_target()
-    return FORM if target.backend == "cuda" and target.arch >= _HOPPER else 0
+    return AT_ONCE if num_rows <= _ROWS_AT_ONCE else AFTER_THE_WAIT
 
 
 def early_launch() -> dict[str, Any]:
     """Options of a launch that may come before the end of the kernel before it."""
-    return {"launch_pdl": True} if starts_early() else {}
+    return {"launch_pdl": True} if can_start_early() else {}
+
+
+@functools.cache
+def can_start_early() -> bool:
+    """Whether kernels are compiled and launched so in this process."""
+    if not envs.ATOM_EARLY_START or triton.knobs.runtime.interpret:
+        return False
+    target = triton.runtime.driver.active.get_current_target()
+    return bool(target.backend == "cuda" and target.arch >= _HOPPER)
 
 
 @triton.jit
@@ -66,7 +76,7 @@ def wait_for_previous(EARLY: tl.constexpr):
 @triton.jit
 def fetch_early(at, EARLY: tl.constexpr):
     """Ask for the 128 bytes around each pointer, which no kernel writes, to be in the second-level cache when read."""
-    if EARLY == 1 or EARLY == 2:
+    if EARLY:
         tl.inline_asm_elementwise(
             "prefetch.global.L2 [$1]; mov.b32 $0, 0;", "=r,l", [at.to(tl.int64)], dtype=tl.int32, is_pure=False, pack=1
         )
@@ -75,7 +85,7 @@ def fetch_early(at, EARLY: tl.constexpr):
 @triton.jit
 def take_turn(EARLY: tl.constexpr):
     """Both, first thing in a kernel that has nothing to do before."""
-    if EARLY != 2:
+    if EARLY == 1:
         let_next_start(EARLY)
     wait_for_previous(EARLY)
     if EARLY == 2:

@@ -92,7 +92,7 @@ def fp8_rms_norm(
         _fp8_rms_norm[(num_tokens,)](
             x, x.stride(0), carried, carried.stride(0), weight, made.values, made.scales, *made.scales.stride(), eps,
             width, groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, residual is not None,
-            starts_early(), num_warps=num_warps(groups * size), **early_launch(),
+            starts_early(num_tokens), num_warps=num_warps(groups * size), **early_launch(),
         )  # fmt: skip
     return made
 
@@ -106,7 +106,7 @@ def fp8_silu_and_mul(x: torch.Tensor, packed: PackedFloat8Linear) -> Rounded:
     if num_tokens:
         _fp8_silu_and_mul[(num_tokens,)](
             x, x.stride(0), made.values, made.scales, *made.scales.stride(), width,
-            groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, starts_early(),
+            groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, starts_early(num_tokens),
             num_warps=num_warps(groups * size), **early_launch(),
         )  # fmt: skip
     return made

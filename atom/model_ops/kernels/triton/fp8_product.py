@@ -109,6 +109,6 @@ def fp8_product(
         values, values.stride(0), weight, weight.stride(0), x_scales, x_scales.stride(0), x_scales.stride(1),
         w_scales, w_scales.stride(0), w_scales.stride(1), bias, out, num_tokens, num_outputs, width, block_rows,
         tile.tokens, tile.outputs, GROUP, _TILES_TOGETHER, w_scales.shape[1] > 1, bias is not None, width % GROUP == 0,
-        starts_early(), num_warps=tile.num_warps, num_stages=tile.num_stages, **early_launch(),
+        starts_early(num_tokens), num_warps=tile.num_warps, num_stages=tile.num_stages, **early_launch(),
     )  # fmt: skip
     return out

@@ -104,7 +104,7 @@ def quantize(x: torch.Tensor, form: InputForm) -> Rounded:
     if num_tokens:
         _quantize[(num_tokens, triton.cdiv(width, groups * length))](
             x, x.stride(0), made.values, made.scales, *made.scales.stride(), width, length,
-            groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, starts_early(),
+            groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, starts_early(num_tokens),
             num_warps=num_warps(groups * size), **early_launch(),
         )  # fmt: skip
     return made

@@ -215,7 +215,7 @@ def qkv_rope_write(
             ROUND_TRIP=kv_scales is not None and plan.prefill is not None,
             BY_HEAD=by_head, QUERIES=queries, KEYS=next_power_of_2(num_kv_heads),
             P=next_power_of_2(rotary_dim // 2), REST=next_power_of_2(max(1, head_dim - rotary_dim)),
-            DP=next_power_of_2(head_dim), EARLY=starts_early(),
+            DP=next_power_of_2(head_dim), EARLY=starts_early(num_tokens),
             num_warps=1 if by_head else _num_warps(queries * rotary_dim // 2), **early_launch(),
         )  # fmt: skip
     values = qkv.unflatten(-1, (turned + num_kv_heads, head_dim))[:, turned:]

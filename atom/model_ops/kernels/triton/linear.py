@@ -17,6 +17,7 @@ from atom.model_ops.kernels.triton.linear_few import (
     MAX_TOKENS,
     MAX_TOKENS_BY_THREADS,
     Tile,
+    by_rows,
     by_tensor_cores,
     by_threads,
     few_linear,
@@ -27,12 +28,13 @@ from atom.model_ops.kernels.triton.linear_few import (
 _MULTIPLE = 16
 # Inputs of a step by threads, and the most steps: they are unrolled.
 _STEP, _MAX_STEPS = 4096, 8
-# Programs that keep the 132 multiprocessors of an H200 reading.
-_WANTED_PROGRAMS = 128
-# By threads products of so many tokens are faster than the library's whatever the weight.
-_TOKENS_BY_THREADS = 2
-# Outputs that the library splits the inputs for; values of a weight, and inputs, beside which our start is short.
-_FEW_OUTPUTS, _MANY_VALUES, _MANY_INPUTS = 2048, 48 << 20, 4096
+# Programs that keep the 132 multiprocessors of an H200 reading, where each holds tens of KB in flight: of small tiles,
+# and of tiles with 64 outputs.
+_WANTED_PROGRAMS, _WANTED_LARGE = 128, 64
+# Tokens that are multiplied by threads whatever the weight, and those of a product of eight columns by tensor cores.
+_TOKENS_BY_THREADS, _TOKENS_OF_EIGHT = 2, 8
+# Inputs so few that a program's start and end take longer than its reading.
+_FEW_INPUTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +62,27 @@ def linear(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
 
 @functools.cache
 def choose_tile(num_tokens: int, num_outputs: int, width: int) -> Tile | None:
-    """The tile for a product of 1 to MAX_TOKENS tokens; None where the library is faster, or was never compared."""
+    """The tile for a product of 1 to MAX_TOKENS tokens; None where nothing was compared with the library."""
     if width % _MULTIPLE or width > _STEP * _MAX_STEPS or is_amd():
         return None
-    if num_tokens <= _TOKENS_BY_THREADS:
+    has_few_outputs = num_outputs <= 16 * _WANTED_PROGRAMS
+    most = MAX_TOKENS_BY_THREADS if has_few_outputs and width <= _STEP else _TOKENS_BY_THREADS
+    if num_tokens <= most:
         return _by_threads(width)
-    if num_outputs <= _FEW_OUTPUTS and num_tokens <= MAX_TOKENS_BY_THREADS and width <= _STEP:
-        return _by_threads(width)
-    if num_outputs <= _FEW_OUTPUTS or (num_outputs * width >= _MANY_VALUES and width >= _MANY_INPUTS):
-        return _by_tensor_cores(num_tokens, num_outputs)
-    return None
+    if has_few_outputs:
+        # Tiles of 32 would be too few: the warps of a program share the inputs.
+        return by_tensor_cores(8, 8, 6) if num_outputs <= 8 * _WANTED_PROGRAMS else by_tensor_cores(16, 8, 4)
+    num_large = num_outputs // 64
+    if num_large >= _WANTED_LARGE and num_tokens > _TOKENS_OF_EIGHT:
+        return by_rows(64, 128, 4, 6)
+    if num_large > _WANTED_LARGE and width <= _FEW_INPUTS:
+        return by_rows(64, 128, 4, 6)
+    return by_rows(32, 128, 2, 8)
 
 
 def _by_threads(width: int) -> Tile:
-    """Eight loads of 16 bytes a thread, the inputs' own apart."""
+    """Eight loads of 16 bytes a thread, the inputs' own apart; four outputs where inputs are enough for a warp."""
     inputs = min(_STEP, max(256, triton.next_power_of_2(width)))
-    if inputs == _STEP:
-        return by_threads(4, inputs, 8)
-    return by_threads(4 if inputs == 2048 else 8, inputs, 4)
-
-
-def _by_tensor_cores(num_tokens: int, num_outputs: int) -> Tile:
-    """As many outputs as leave programs enough, since every program reads all inputs, and 48 KB or more in flight."""
-    if num_outputs >= 64 * _WANTED_PROGRAMS and num_tokens > 8:
-        return by_tensor_cores(64, 4, 3)
-    if num_outputs > 32 * _WANTED_PROGRAMS:
-        return by_tensor_cores(32, 4, 4)
-    if num_outputs == 32 * _WANTED_PROGRAMS:
-        return by_tensor_cores(32, 8, 4)
-    return by_tensor_cores(16, 8, 4) if num_outputs >= 16 * _WANTED_PROGRAMS else by_tensor_cores(8, 8, 6)
+    if inputs == width == _STEP:
+        inputs = _STEP // 2
+    return by_threads(max(4, 2048 // inputs), inputs, max(1, inputs // 512))

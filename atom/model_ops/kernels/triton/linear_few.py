@@ -23,14 +23,15 @@ from atom.model_ops.kernels.triton.early import (
     starts_early,
     wait_for_previous,
 )
-from atom.model_ops.kernels.triton.paged import precision, product
+from atom.model_ops.kernels.triton.paged import precision
+from atom.model_ops.kernels.triton.steps import product
 
 MAX_TOKENS = 16
 MAX_TOKENS_BY_THREADS = 4
 # Inputs that a warp multiplies in a step by tensor cores: 128 bytes of a row of the weight.
 _WARP_INPUTS = 64
-# Values of 128 bytes, and how many such lines of the weight a program that starts early asks for: 32 KB.
-_LINE, _EARLY_LINES = tl.constexpr(64), tl.constexpr(256)
+# Values of a line of 128 bytes, and the lines of the weight that a program asks for before its turn: 32 KB.
+_LINE, _EARLY_LINES = tl.constexpr(64), 256
 # Columns of the narrowest product by tensor cores, on NVIDIA's GPUs; AMD's are of MAX_TOKENS.
 _FEW_COLUMNS = 8
 # What gfx942 has shared memory for, 64 KB a program.
@@ -42,7 +43,8 @@ class Tile:
     """What a program does: `outputs` rows of the weight, `inputs` of them at a time, with so many warps.
 
     stages: 0 is by threads, whose loads are in flight in registers; else by tensor cores, with so many steps of inputs
-    in shared memory. shares_inputs: each warp has 64 inputs of a step of its own, not outputs of its own.
+    in shared memory. shares_inputs: each warp has 64 inputs of a step of its own, not outputs of its own. lines: of 128
+    bytes of the weight, asked for to be in the second-level cache before the kernel's turn; a power of two, or 0.
     """
 
     outputs: int
@@ -50,6 +52,7 @@ class Tile:
     num_warps: int
     stages: int = 0
     shares_inputs: bool = False
+    lines: int = 0
 
 
 def by_threads(outputs: int, inputs: int, num_warps: int) -> Tile:
@@ -59,12 +62,12 @@ def by_threads(outputs: int, inputs: int, num_warps: int) -> Tile:
 
 def by_tensor_cores(outputs: int, num_warps: int, stages: int) -> Tile:
     """A tile for MAX_TOKENS tokens at most, whose warps share the inputs out."""
-    return Tile(outputs, num_warps * _WARP_INPUTS, num_warps, stages, shares_inputs=True)
+    return Tile(outputs, num_warps * _WARP_INPUTS, num_warps, stages, True, _EARLY_LINES)
 
 
 def by_rows(outputs: int, inputs: int, num_warps: int, stages: int) -> Tile:
     """A tile for MAX_TOKENS tokens at most, by tensor cores, whose warps share the outputs out, 16 and more each."""
-    return Tile(outputs, inputs, num_warps, stages)
+    return Tile(outputs, inputs, num_warps, stages, lines=_EARLY_LINES)
 
 
 @triton.jit
@@ -129,11 +132,18 @@ def _linear_by_threads(
         _store_token(sums3, bias, out, 3, T, N, outputs, HAS_BIAS)
 
 
+@triton.jit
+def _fetch(rows_at, K, LINES: tl.constexpr, EARLY: tl.constexpr):
+    """The first LINES lines of each row, whose beginnings are given, into the second-level cache."""
+    if LINES:
+        fetch_early(rows_at[:, None] + tl.minimum(tl.arange(0, LINES) * _LINE, K - 1)[None, :], EARLY)
+
+
 @triton.jit(do_not_specialize=["T"])
 def _linear_by_tensor_cores(
     x, x_stride, w, bias, out, T, N, K,
     TP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WARPS: tl.constexpr, STAGES: tl.constexpr,
-    HAS_BIAS: tl.constexpr, EVEN: tl.constexpr, PRECISION: tl.constexpr, EARLY: tl.constexpr,
+    LINES: tl.constexpr, HAS_BIAS: tl.constexpr, EVEN: tl.constexpr, PRECISION: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """BN outputs of TP tokens: a batch of products, one a warp, each of BK inputs of a step. EVEN: a step divides K."""
     let_next_start(EARLY)
@@ -144,8 +154,7 @@ def _linear_by_tensor_cores(
     w_at = w + tl.minimum(outputs, N - 1).to(tl.int64)[None, None, :] * K + k[:, :, None]
     x_at = x + tokens[None, :, None] * x_stride + k[:, None, :]
     sums = tl.zeros((WARPS, TP, BN), tl.float32)
-    starts = tl.minimum(tl.arange(0, _EARLY_LINES // BN) * _LINE, K - 1)
-    fetch_early(w + tl.minimum(outputs, N - 1).to(tl.int64)[:, None] * K + starts[None, :], EARLY)
+    _fetch(w + tl.minimum(outputs, N - 1).to(tl.int64) * K, K, LINES // BN, EARLY)
     wait_for_previous(EARLY)
     for base in tl.range(0, K, WARPS * BK, num_stages=STAGES):
         if EVEN:
@@ -166,19 +175,19 @@ def _linear_by_tensor_cores(
 @triton.jit(do_not_specialize=["T"])
 def _linear_by_rows(
     x, x_stride, w, bias, out, T, N, K,
-    TP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, HAS_BIAS: tl.constexpr,
-    EVEN: tl.constexpr, PRECISION: tl.constexpr, EARLY: tl.constexpr,
+    TP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, LINES: tl.constexpr,
+    HAS_BIAS: tl.constexpr, EVEN: tl.constexpr, PRECISION: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """BN outputs of TP tokens; tokens that are none are the last again. EVEN: BK divides K."""
     let_next_start(EARLY)
     outputs = tl.program_id(0) * BN + tl.arange(0, BN)
     tokens = tl.arange(0, TP)
     k = tl.arange(0, BK)
-    rows_at = w + tl.minimum(outputs, N - 1).to(tl.int64)[:, None] * K
-    w_at = rows_at + k[None, :]
+    rows_at = w + tl.minimum(outputs, N - 1).to(tl.int64) * K
+    w_at = rows_at[:, None] + k[None, :]
     x_at = x + tl.minimum(tokens, T - 1)[None, :] * x_stride + k[:, None]
     sums = tl.zeros((BN, TP), tl.float32)
-    fetch_early(rows_at + tl.minimum(tl.arange(0, _EARLY_LINES // BN) * _LINE, K - 1)[None, :], EARLY)
+    _fetch(rows_at, K, LINES // BN, EARLY)
     wait_for_previous(EARLY)
     for base in tl.range(0, K, BK, num_stages=STAGES):
         if EVEN:
@@ -211,8 +220,8 @@ def few_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
     grid = (triton.cdiv(num_outputs, tile.outputs),)
     given = (x, x.stride(0), weight, bias, out, num_tokens, num_outputs, width)
     is_even = width % tile.inputs == 0
-    common = {"HAS_BIAS": bias is not None, "EVEN": is_even, "EARLY": starts_early(), "num_warps": tile.num_warps}
-    common |= early_launch()
+    common = {"HAS_BIAS": bias is not None, "EVEN": is_even, "num_warps": tile.num_warps}
+    common |= {"EARLY": starts_early(num_tokens), **early_launch()}
     if not tile.stages:
         _linear_by_threads[grid](
             *given, TP=triton.next_power_of_2(num_tokens), BN=tile.outputs, BK=tile.inputs,
@@ -220,14 +229,12 @@ def few_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
         )  # fmt: skip
         return out
     stages = min(tile.stages, _STAGES_ON_AMD) if is_amd() else tile.stages
+    common |= {"STAGES": stages, "LINES": tile.lines, "PRECISION": precision(x.dtype)}
     if tile.shares_inputs:
         _linear_by_tensor_cores[grid](
-            *given, TP=MAX_TOKENS, BN=tile.outputs, BK=_WARP_INPUTS, WARPS=tile.num_warps, STAGES=stages,
-            PRECISION=precision(x.dtype), **common,
-        )  # fmt: skip
+            *given, TP=MAX_TOKENS, BN=tile.outputs, BK=_WARP_INPUTS, WARPS=tile.num_warps, **common
+        )
     else:
         columns = MAX_TOKENS if num_tokens > _FEW_COLUMNS or is_amd() else _FEW_COLUMNS
-        _linear_by_rows[grid](
-            *given, TP=columns, BN=tile.outputs, BK=tile.inputs, STAGES=stages, PRECISION=precision(x.dtype), **common,
-        )  # fmt: skip
+        _linear_by_rows[grid](*given, TP=columns, BN=tile.outputs, BK=tile.inputs, **common)
     return out

@@ -67,7 +67,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     block = next_power_of_2(width)
     if num_rows:
         _rms_norm[(num_rows,)](
-            x, x.stride(0), weight, out, eps, width, block, starts_early(),
+            x, x.stride(0), weight, out, eps, width, block, starts_early(num_rows),
             num_warps=_num_warps(block), **early_launch(),
         )  # fmt: skip
     return out
@@ -80,7 +80,7 @@ def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, 
     block = next_power_of_2(width)
     if num_rows:
         _add_rms_norm[(num_rows,)](
-            x, x.stride(0), residual, residual.stride(0), weight, out, eps, width, block, starts_early(),
+            x, x.stride(0), residual, residual.stride(0), weight, out, eps, width, block, starts_early(num_rows),
             num_warps=_num_warps(block), **early_launch(),
         )  # fmt: skip
     return out
