@@ -1,7 +1,7 @@
 """Products with fp8 weights: whoever can do them, side by side, at the rate at which they read the weight.
 
 As gpu_linear has them for 16 bits: in a graph over as many distinct weights as the second-level cache can not hold.
-Owns which tiles of few tokens are worth a comparison. Inputs are rounded beforehand.
+Owns which tiles and splits are worth a comparison. Inputs are rounded beforehand.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 import torch
 
 from atom.model_ops.float8 import quantize
-from atom.model_ops.kernels.triton import fp8_linear, fp8_product
+from atom.model_ops.kernels.triton import fp8_linear
 from atom.model_ops.kernels.triton.fp8_few import Tile, by_tensor_cores, by_threads, fits, fp8_few
 from atom.model_ops.kernels.triton.fp8_fused import fp8_rms_norm
 from atom.model_ops.kernels.triton.fp8_linear import PackedFloat8Linear
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, Rounded
 from atom.model_ops.kernels.triton.fp8_quantize import quantize as quantize_input
+from atom.model_ops.kernels.triton.fp8_split import Split, can_split, fp8_split
 from benchmarks.gpu_linear import Weights
 from benchmarks.gpu_timing import seconds_in_a_graph
 
-TOKENS, _TILE_TOKENS, _NORM_TOKENS = (1, 2, 4, 8, 16, 32, 64, 128, 256), (1, 2, 4, 8, 16, 32), (1, 8, 32, 128)
-_MANY_TOKENS = (32, 64, 128, 256)
+TOKENS, _TILE_TOKENS, _NORM_TOKENS = (1, 8, 32, 128, 256), (1, 2, 4, 8, 16), (1, 8, 32, 128)
 # What the interpreter is given.
 _CPU_TOKENS = (1, 17)
 _MOST_BY_THREADS = 4
@@ -31,17 +31,19 @@ _MOST_BY_THREADS = 4
 _MANY_BYTES = 256 << 20
 _MAX_STEPS = 8
 _TILES = (
-    by_threads(4, 4096, 4), by_threads(4, 4096, 8), by_threads(8, 4096, 8), by_threads(8, 2048, 4),
-    by_threads(16, 1024, 4),
-    by_tensor_cores(8, 8, 6), by_tensor_cores(16, 4, 6), by_tensor_cores(16, 8, 4), by_tensor_cores(32, 4, 4),
-    by_tensor_cores(32, 8, 3), by_tensor_cores(64, 4, 3), by_tensor_cores(64, 8, 3),
+    by_threads(4, 4096, 8), by_threads(8, 4096, 8), by_threads(8, 2048, 4), by_threads(16, 2048, 8),
+    by_threads(8, 1024, 2), by_threads(16, 1024, 4),
+    by_tensor_cores(16, 4, 6), by_tensor_cores(16, 8, 4), by_tensor_cores(32, 4, 4), by_tensor_cores(32, 8, 4),
 )  # fmt: skip
-# Tokens, outputs, warps and stages of the product of many tokens.
-_MANY_TILES = (
-    fp8_product.Tile(32, 64, 4, 4), fp8_product.Tile(64, 32, 4, 6), fp8_product.Tile(64, 64, 4, 5),
-    fp8_product.Tile(64, 128, 4, 4), fp8_product.Tile(128, 32, 4, 5), fp8_product.Tile(128, 64, 4, 5),
-    fp8_product.Tile(128, 128, 8, 4), fp8_product.Tile(128, 256, 8, 3),
-)  # fmt: skip
+# By the number of tokens, beside the one that is chosen.
+_SPLITS = {
+    8: (Split(16, 64, 4, 4, 6),),
+    32: (Split(32, 64, 1, 4, 6), Split(32, 64, 4, 4, 6), Split(32, 128, 4, 4, 4)),
+    128: (Split(128, 128, 1, 8, 5), Split(128, 128, 4, 8, 3), Split(128, 256, 1, 8, 4), Split(128, 256, 4, 8, 4)),
+    256: (Split(128, 128, 2, 8, 5), Split(128, 256, 4, 8, 4)),
+}
+# Tokens with which the library is asked for one scale a tensor.
+_FEWEST_WHOLE = 32
 
 Product = Callable[[Rounded, PackedFloat8Linear], torch.Tensor]
 
@@ -60,25 +62,35 @@ class Packed:
 
 
 def products(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
-    """By torch, by the Triton product, by the tile for few tokens, and by whom the operation takes."""
+    """By torch and by whom the operation takes; by row also in other splits, and by torch with one scale a tensor."""
     found = []
     for packed in _packed(device, weights):
         one = packed.copies[0]
         for tokens in _given(device, TOKENS):
-            name = f"{packed.name}, {tokens} tokens"
+            ways: dict[str, Product] = {"chosen": fp8_linear.fp8_linear}
             if one.product is not fp8_linear._by_triton:
-                found.append(_row(f"{name}, by torch", lambda x, p: p.product(x, p), tokens, packed.copies))
-            found.append(_row(f"{name}, by Triton", fp8_linear._by_triton, tokens, packed.copies))
-            if tokens <= _TILE_TOKENS[-1]:
-                tile = fp8_linear.choose_tile(tokens, *one.weight.shape)
-                if tile is not None and fits(tile, one.weight.shape[1], one.block_rows, packed.has_groups):
-                    found.append(_row(f"{name}, {_described(tile)}", _few(tile), tokens, packed.copies))
-            found.append(_row(f"{name}, chosen", fp8_linear.fp8_linear, tokens, packed.copies))
+                ways["by torch"] = lambda x, p: p.product(x, p)
+            if not packed.has_groups:
+                ways |= {
+                    _described_split(split): _split(split)
+                    for split in _SPLITS.get(tokens, ())
+                    if can_split(split, one.weight.shape[1], one.block_rows, packed.has_groups)
+                }
+                if tokens >= _FEWEST_WHOLE:
+                    ways["by torch, one scale"] = _by_torch_with_one_scale
+            found += [_row(f"{packed.name}, {tokens} tokens, {way}", ways[way], tokens, packed.copies) for way in ways]
     return found
 
 
+def _by_torch_with_one_scale(x: Rounded, packed: PackedFloat8Linear) -> torch.Tensor:
+    """What the library does without scales of rows: a product that still has to be multiplied by them."""
+    return torch._scaled_mm(
+        x.values, packed.weight.t(), packed.scales[0, 0], packed.scales[0, 0], out_dtype=x.dtype, use_fast_accum=True
+    )
+
+
 def tiles(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
-    """Every tile that can do the product, the fastest first, to check the formulas by; scales by row alone."""
+    """Every tile that can do the product, the fastest first, to check the formula by; scales by row alone."""
     found = []
     for packed in _packed(device, weights):
         if packed.has_groups:
@@ -90,13 +102,6 @@ def tiles(device: torch.device, weights: Weights) -> list[dict[str, Any]]:
                 for tile in _TILES
                 if _is_candidate(tile, tokens, one.weight.shape[1])
                 and fits(tile, one.weight.shape[1], one.block_rows, packed.has_groups)
-            ]
-            found += sorted(rows, key=lambda row: row["value"])
-        for tokens in _given(device, _MANY_TOKENS):
-            rows = [
-                _row(f"{packed.name}, {tokens} tokens, {_described_many(tile)}", _many(tile), tokens, packed.copies)
-                for tile in _MANY_TILES
-                if tile.tokens < 2 * tokens
             ]
             found += sorted(rows, key=lambda row: row["value"])
     return found
@@ -182,12 +187,12 @@ def _few(tile: Tile) -> Product:
     return lambda x, p: fp8_few(x, p.weight, p.scales, p.block_rows, p.bias, tile)
 
 
-def _described_many(tile: fp8_product.Tile) -> str:
-    return f"{tile.tokens} x {tile.outputs} tiles, {tile.num_stages} stages, {tile.num_warps} warps"
+def _described_split(split: Split) -> str:
+    return f"{split.tokens} x {split.outputs} in {split.parts} parts, {split.stages} stages, {split.num_warps} warps"
 
 
-def _many(tile: fp8_product.Tile) -> Product:
-    return lambda x, p: fp8_product.fp8_product(x, p.weight, p.scales, p.block_rows, p.bias, tile)
+def _split(split: Split) -> Product:
+    return lambda x, p: fp8_split(x, p.weight, p.scales, p.block_rows, p.bias, split)
 
 
 def _row(name: str, product: Product, tokens: int, copies: list[PackedFloat8Linear]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from atom.model_ops.kernels.triton import (
     fp8_linear,
     fp8_product,
     fp8_quantize,
+    fp8_split,
     fresh_prefill,
     kv_cache,
     linear,
@@ -41,6 +42,7 @@ from atom.model_ops.kernels.triton import (
     sampling,
     verification,
 )
+from atom.model_ops.kernels.triton.fp8_split import Split
 from atom.model_ops.kernels.triton.linear_few import by_rows, by_tensor_cores, by_threads, few_linear
 from tests.kernels.dense import make_step
 
@@ -153,6 +155,10 @@ def project(float8: torch.dtype) -> None:
             fp8_product.fp8_product(fp8_quantize.quantize(x, form), weight, scales, block_rows, bias)
             packed = fp8_linear.PackedFloat8Linear(weight, scales, block_rows, bias, fp8_linear._by_triton, form)
             fp8_linear.fp8_linear(x[:8], packed)
+            if tokens == 40:
+                # As is chosen up to 64 tokens, and by row to 128.
+                for split in (Split(64, 64, 2, 4, 4), Split(128, 128, 1, 8, 5))[: 1 + (not has_groups)]:
+                    fp8_split.fp8_split(fp8_quantize.quantize(x, form), weight, scales, block_rows, bias, split)
             fp8_fused.fp8_rms_norm(x, x.clone(), x[0], 1e-6, packed)
             fp8_fused.fp8_rms_norm(x, None, x[0], 1e-6, packed)
             fp8_fused.fp8_silu_and_mul(torch.zeros(tokens, 24576, dtype=x.dtype), packed)
@@ -186,6 +192,7 @@ def early(float8: torch.dtype) -> None:
         fp8_linear.fp8_linear(fp8_fused.fp8_rms_norm(few, None, x[0], 1e-6, packed), packed)
         fp8_product.fp8_product(fp8_quantize.quantize(few, form), weight, scales, 1, None)
     fp8_fused.fp8_silu_and_mul(torch.zeros(2, 2048, dtype=torch.bfloat16), packed)
+    fp8_split.fp8_split(fp8_quantize.quantize(x, form), weight, scales, 1, None, Split(32, 64, 2, 4, 4))
     step = make_step([300], [1], [[*range(20)]], 16, 1)
     cache = torch.zeros(kv_cache.kv_cache_shape(20, 16, 8, 128), dtype=torch.bfloat16)
     step.plan = made = plan.attention_plan(step)
@@ -231,19 +238,19 @@ def any_batch(float8: torch.dtype) -> None:
     shape = SHAPES["Qwen3 8B"]
     heads, kv_heads = shape.heads
     cache = torch.zeros(kv_cache.kv_cache_shape(40, 16, kv_heads, shape.head_dim), dtype=shape.dtype)
-    weight, logits = torch.zeros(512, 1024, dtype=float8), torch.zeros(32, 9000)
+    weight, logits = torch.zeros(512, 2048, dtype=float8), torch.zeros(32, 9000)
     for count in (17, 20, 25, 31):
         step = make_step([300] * count, [1] * count, [[*range(20)]] * count, 16, count)
         made = plan.attention_plan(step)
         q = torch.zeros(count, heads, shape.head_dim, dtype=shape.dtype)
         decode.attention_decode(q, cache, None, made, 0.1, None, 0.0, None)
-        x = torch.zeros(count, 1024, dtype=torch.bfloat16)
-        for scales, block_rows, has_groups in ((torch.ones(512, 1), 1, False), (torch.ones(4, 8), 128, True)):
+        x = torch.zeros(count, 2048, dtype=torch.bfloat16)
+        for scales, block_rows, has_groups in ((torch.ones(512, 1), 1, False), (torch.ones(4, 16), 128, True)):
             form = fp8_quantize.InputForm(float8, has_groups, 4 if has_groups else 1)
             packed = fp8_linear.PackedFloat8Linear(weight, scales, block_rows, None, fp8_linear._by_triton, form)
             fp8_product.fp8_product(fp8_quantize.quantize(x, form), weight, scales, block_rows, None)
             fp8_linear.fp8_linear(fp8_fused.fp8_rms_norm(x, x.clone(), x[0], 1e-6, packed), packed)
-            fp8_fused.fp8_silu_and_mul(torch.zeros(count, 2048, dtype=x.dtype), packed)
+            fp8_fused.fp8_silu_and_mul(torch.zeros(count, 4096, dtype=x.dtype), packed)
         few = torch.zeros(count % 5 + 5, 1024, dtype=torch.bfloat16)
         linear.linear(few, linear.linear_pack(few[:1].expand(64, -1).contiguous(), None))
         floats, longs = torch.ones(count), torch.ones(count, dtype=torch.int64)

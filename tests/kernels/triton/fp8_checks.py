@@ -21,10 +21,12 @@ from atom.model_ops.kernels.triton import (
     fp8_linear,
     fp8_product,
     fp8_quantize,
+    fp8_split,
     norm,
 )
 from atom.model_ops.kernels.triton.fp8_few import Tile
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm, Rounded
+from atom.model_ops.kernels.triton.fp8_split import Split
 from atom.model_ops.norm import RMSNorm
 from atom.models.decoder import GatedMLP
 from atom.quantization import Quantization
@@ -243,6 +245,37 @@ def check_few(tile: Tile, device: torch.device) -> None:
             assert torch.equal(again[-1], found[-1]), "a token's product depends on the other tokens"
 
 
+# Parts of one size and of several, more than there are steps; tiles that do not divide outputs and tokens, or do.
+SPLIT_CASES = (
+    (Case(33, 80, 896, has_bias=True), Split(32, 64, 3, 4, 4)),
+    (Case(64, 64, 256, dtype=torch.float32), Split(64, 64, 1, 4, 3)),
+    (Case(130, 130, 384, has_bias=True), Split(128, 128, 8, 8, 3)),
+    (Case(20, 256, 640, 128, True, has_bias=True), Split(32, 64, 2, 4, 4)),
+    (Case(40, 100, 256, 128, True, dtype=torch.float32), Split(64, 64, 1, 4, 4)),
+)
+
+
+def check_split(case: Case, split: Split, device: torch.device) -> None:
+    """In parts; memory around all that is read is NaN."""
+    float8 = float8_types(device)[0]
+    assert fp8_split.can_split(split, case.inputs, case.block_rows, case.has_groups)
+    weight, scales, whole = make_weight(case, device)
+    weight = weight.float().div(scale_factor(float8)).to(float8)
+    bias = torch.randn(case.outputs, device=device).to(case.dtype) if case.has_bias else None
+    given = (among_nan(weight), among_nan(scales * scale_factor(float8)), case.block_rows, bias, split)
+    x = torch.randn(case.tokens, case.inputs, device=device).to(case.dtype)
+    x[-1] *= 10
+    quantized = fp8_quantize.quantize(x, InputForm(float8, case.has_groups, 4))
+    poison(device)
+    found = fp8_split.fp8_split(quantized, *given)
+    wanted = rounded(x, case, float8) @ whole.t() + (0 if bias is None else bias.double())
+    assert (found.dtype, found.shape) == (case.dtype, wanted.shape)
+    errors = (found.double() - wanted).norm(dim=1) / wanted.norm(dim=1)
+    assert errors.max() < (2e-3 if case.dtype == torch.float32 else 5e-3), f"{errors}"
+    quantized.values[: case.tokens - 1].view(torch.uint8)[:] = 0x7F if float8 == torch.float8_e4m3fn else 0x80
+    assert torch.equal(fp8_split.fp8_split(quantized, *given)[-1], found[-1]), "a token depends on the others"
+
+
 def among_nan(values: torch.Tensor) -> torch.Tensor:
     """The same tensor, without gaps, in memory that is NaN before and behind it."""
     bits = values.view(torch.uint8).flatten()
@@ -257,6 +290,7 @@ def check_choice(device: torch.device) -> None:
     for case in (
         Case(1, 40, 4112, has_bias=True), Case(3, 256, 512, 128, True), Case(20, 8192, 128),
         Case(32, 128, 512, 128, True), Case(129, 48, 512, 128, True), Case(2, 40, 33),
+        Case(17, 48, 2176, has_bias=True),
     ):  # fmt: skip
         check_linear(case, device)
 
@@ -300,5 +334,9 @@ FP8_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "fp8 layers": check_layers,
     "fp8 linear, few and many tokens": check_choice,
     **{f"fp8 few, {tile}": lambda device, tile=tile: check_few(tile, device) for tile in FEW_TILES},
+    **{
+        f"fp8 split, {case}": lambda device, case=case, split=split: check_split(case, split, device)
+        for case, split in SPLIT_CASES
+    },
     **{f"fp8 linear, {name}": lambda device, case=case: check_linear(case, device) for name, case in CASES.items()},
 }

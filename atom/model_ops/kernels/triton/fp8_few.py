@@ -264,7 +264,8 @@ def _fp8_by_tensor_cores(
 
 
 @functools.cache
-def _most_stages() -> int:
+def most_stages() -> int:
+    """Steps of inputs that a program has shared memory for; none is in flight in the interpreter."""
     if triton.knobs.runtime.interpret:
         return 1
     backend: str = triton.runtime.driver.active.get_current_target().backend
@@ -309,7 +310,7 @@ def fp8_few(
         assert num_tokens <= MAX_TOKENS
         _fp8_by_tensor_cores[grid](
             *given, TP=max(_FEWEST, triton.next_power_of_2(num_tokens)), BN=tile.outputs, WARPS=tile.num_warps,
-            STAGES=min(tile.stages, _most_stages()), **forms,
+            STAGES=min(tile.stages, most_stages()), **forms,
         )  # fmt: skip
     else:
         assert num_tokens <= MAX_TOKENS_BY_THREADS

@@ -1,5 +1,5 @@
-"""Projections with fp8 weights on a GPU: activations rounded in Triton, few tokens by kernels of our own, the rest by
-torch where it can do it.
+"""Projections with fp8 weights on a GPU: activations rounded in Triton, few tokens and some dozens by kernels of our
+own, the rest by torch where it can do it.
 
 torch._scaled_mm takes scales by row, and by 128 x 128 blocks on GPUs and with libraries that have them: that is tried
 once, on a small product, and counts only if the result is right. What it does not take (sizes that are no multiples of
@@ -17,10 +17,11 @@ import torch
 import triton
 
 from atom.model_ops.float8 import float8_dtype, fn_to_fnuz, quantize, scale_factor
-from atom.model_ops.kernels.triton.fp8_few import MAX_TOKENS, Tile, by_tensor_cores, by_threads, fits, fp8_few
+from atom.model_ops.kernels.triton.fp8_few import Tile, by_tensor_cores, by_threads, fits, fp8_few
 from atom.model_ops.kernels.triton.fp8_product import fp8_product
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm, Rounded
 from atom.model_ops.kernels.triton.fp8_quantize import quantize as quantize_input
+from atom.model_ops.kernels.triton.fp8_split import Split, can_split, choose_split, fp8_split
 
 logger = logging.getLogger(__name__)
 
@@ -37,14 +38,15 @@ _ROWS_MULTIPLE = 4
 _TOLERANCE = 1e-2
 # On AMD, where they have not been measured, few tokens are multiplied as many are.
 _HAS_FEW = torch.version.hip is None
-# Tokens that threads multiply; more by tensor cores.
-_TOKENS_BY_THREADS = 2
-# Inputs of a step by threads, and the most steps: they are unrolled.
-_STEP, _MAX_STEPS = 4096, 8
-# Programs that keep the 132 multiprocessors of an H200 reading.
-_WANTED_PROGRAMS = 128
-# By row, and with so many outputs that its tiles of 64 are programs enough, the Triton product beats torch's to here.
-_TRITON_TOKENS = 64
+# Tokens that threads multiply, and that tensor cores do of inputs that are not split.
+_TOKENS_BY_THREADS, _TOKENS_AT_ONCE = 2, 16
+# Of inputs that are split: whatever the weight, and where scales are by row and there is more than one part.
+_TOKENS_SPLIT, _MOST_TOKENS_SPLIT = 64, 128
+# The most steps of inputs by threads, which are unrolled; values of the weight that a warp loads in one, 16 bytes a
+# thread and load; inputs of a step, at least and at most.
+_MAX_STEPS, _WARP_VALUES, _INPUTS = 8, 4096, (512, 4096)
+# More outputs are programs enough for the 132 multiprocessors of an H200 by thirty-twos.
+_MANY_OUTPUTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,51 +87,49 @@ def _packed(
 def fp8_linear(x: torch.Tensor | Rounded, packed: PackedFloat8Linear) -> torch.Tensor:
     """x [T, K], or in the weight's input form, to [T, N]."""
     num_tokens = x.num_tokens if isinstance(x, Rounded) else x.shape[0]
-    has_groups = packed.scales.shape[1] > 1
-    if _HAS_FEW and 0 < num_tokens <= MAX_TOKENS and packed.weight.is_contiguous():
-        tile = choose_tile(num_tokens, *packed.weight.shape)
-        if tile is not None and fits(tile, packed.weight.shape[1], packed.block_rows, has_groups):
-            # Every program rounds one token anew; two would take registers that loads of the weight need.
-            if num_tokens > 1 and not isinstance(x, Rounded):
-                x = quantize_input(x, packed.input_form)
-            return fp8_few(x, packed.weight, packed.scales, packed.block_rows, packed.bias, tile)
-    rounded = x if isinstance(x, Rounded) else quantize_input(x, packed.input_form)
-    if _HAS_FEW and num_tokens <= _TRITON_TOKENS and not has_groups and _has_many_outputs(packed.weight.shape[0]):
-        return _by_triton(rounded, packed)
-    return packed.product(rounded, packed)
+    weight, given = packed.weight, (packed.weight, packed.scales, packed.block_rows, packed.bias)
+    form = None
+    if _HAS_FEW and 0 < num_tokens <= _MOST_TOKENS_SPLIT and weight.is_contiguous():
+        form = choose_form(num_tokens, *weight.shape, packed.block_rows, packed.scales.shape[1] > 1)
+    # Every program rounds one token anew; two would take registers that loads of the weight need.
+    if not isinstance(x, Rounded) and (num_tokens > 1 or not isinstance(form, Tile)):
+        x = quantize_input(x, packed.input_form)
+    if isinstance(form, Tile):
+        return fp8_few(x, *given, form)
+    assert isinstance(x, Rounded)
+    return packed.product(x, packed) if form is None else fp8_split(x, *given, form)
 
 
 @functools.cache
-def choose_tile(num_tokens: int, num_outputs: int, width: int) -> Tile | None:
-    """The tile for a product of 1 to MAX_TOKENS tokens; None where another one does it."""
-    if num_tokens <= _TOKENS_BY_THREADS:
-        return _by_threads(width) if width <= _STEP * _MAX_STEPS else None
-    if num_tokens > MAX_TOKENS // 2 and _has_many_outputs(num_outputs):
+def choose_form(
+    num_tokens: int, num_outputs: int, width: int, block_rows: int, has_groups: bool
+) -> Tile | Split | None:
+    """How our own kernels multiply 1 to _MOST_TOKENS_SPLIT tokens; None where the weight's product does."""
+    if num_tokens <= _TOKENS_AT_ONCE:
+        tile = choose_tile(num_tokens, num_outputs, width)
+        return tile if tile is not None and fits(tile, width, block_rows, has_groups) else None
+    split = choose_split(num_tokens, num_outputs, width)
+    if num_tokens > _TOKENS_SPLIT and (has_groups or split.parts == 1):
         return None
-    return _by_tensor_cores(num_tokens, num_outputs)
+    return split if can_split(split, width, block_rows, has_groups) else None
 
 
-def _has_many_outputs(num_outputs: int) -> bool:
-    return num_outputs >= 64 * _WANTED_PROGRAMS
+def choose_tile(num_tokens: int, num_outputs: int, width: int) -> Tile | None:
+    """The tile for a product of 1 to _TOKENS_AT_ONCE tokens; None where threads would take too many steps.
+
+    By tensor cores every program reads all inputs: as many outputs as leave programs enough, 40 KB or more in flight.
+    """
+    if num_tokens <= _TOKENS_BY_THREADS:
+        return _by_threads(num_tokens, num_outputs, width) if width <= _INPUTS[1] * _MAX_STEPS else None
+    return by_tensor_cores(32, 4, 4) if num_outputs > _MANY_OUTPUTS else by_tensor_cores(16, 4, 6)
 
 
-def _by_threads(width: int) -> Tile:
-    """Eight loads of 16 bytes a thread, the inputs' own apart."""
-    inputs = min(_STEP, max(512, triton.next_power_of_2(width)))
-    if inputs == _STEP:
-        return by_threads(8, inputs, 8)
-    return by_threads(8 * 2048 // inputs, inputs, 4)
-
-
-def _by_tensor_cores(num_tokens: int, num_outputs: int) -> Tile:
-    """As many outputs as leave programs enough, since every program reads all inputs, and 48 KB or more in flight."""
-    if _has_many_outputs(num_outputs) and num_tokens > 8:
-        return by_tensor_cores(64, 4, 3)
-    if num_outputs > 32 * _WANTED_PROGRAMS:
-        return by_tensor_cores(32, 4, 4)
-    if num_outputs == 32 * _WANTED_PROGRAMS:
-        return by_tensor_cores(32, 8, 4)
-    return by_tensor_cores(16, 8, 4) if num_outputs >= 16 * _WANTED_PROGRAMS else by_tensor_cores(8, 8, 6)
+def _by_threads(num_tokens: int, num_outputs: int, width: int) -> Tile:
+    """Eight loads a thread, the inputs' own apart; few warps where there are programs enough of them."""
+    warps, inputs = (4, 2048) if num_tokens > 1 else (2, 1024) if num_outputs > _MANY_OUTPUTS else (8, 2048)
+    inputs = max(inputs, triton.next_power_of_2(triton.cdiv(width, _MAX_STEPS)))
+    inputs = min(inputs, max(_INPUTS[0], triton.next_power_of_2(width)))
+    return by_threads(warps * _WARP_VALUES // inputs, inputs, warps)
 
 
 def _by_triton(x: Rounded, packed: PackedFloat8Linear) -> torch.Tensor:
@@ -181,7 +181,7 @@ def _is_right(product: Product, device: torch.device, float8: torch.dtype) -> bo
     values, by_group = quantize(x.view(-1, GROUP if has_blocks else num_inputs), float8)
     wanted = (values.float() * by_group).view(x.shape) @ (weight.float() * whole).t() + bias.float()
     try:
-        found = fp8_linear(x, packed).float()
+        found = product(quantize_input(x, packed.input_form), packed).float()
     except (RuntimeError, ValueError, AttributeError, NotImplementedError, TypeError) as error:
         logger.info("fp8 products %s: by Triton, since torch says %s", _described(has_blocks), _first_line(error))
         return False
