@@ -301,7 +301,7 @@ def fp8_few(
         "HAS_GROUPS": w_scales.shape[1] > 1,
         "HAS_BIAS": bias is not None,
         "EVEN": width % tile.inputs == 0,
-        "EARLY": starts_early(),
+        "EARLY": starts_early(num_tokens),
         "num_warps": tile.num_warps,
         **early_launch(),
     }

@@ -152,7 +152,7 @@ def fp8_split(
     is_whole = parts == 1
     to = out if is_whole else torch.empty((parts, *out.shape), dtype=torch.float32, device=weight.device)
     grid = (triton.cdiv(num_tokens, split.tokens), triton.cdiv(num_outputs, split.outputs), parts)
-    forms = {"HAS_GROUPS": w_scales.shape[1] > 1, "HAS_BIAS": bias is not None, "EARLY": starts_early()}
+    forms = {"HAS_GROUPS": w_scales.shape[1] > 1, "HAS_BIAS": bias is not None, "EARLY": starts_early(num_tokens)}
     forms |= early_launch()
     _fp8_part[grid](
         values, values.stride(0), weight, x_scales, *x_scales.stride(), w_scales, w_scales.stride(0), bias, to,
