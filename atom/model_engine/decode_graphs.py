@@ -115,6 +115,10 @@ class DecodeGraphs:
         """Rows of the graph that runs a batch that fits."""
         return self._sizes[bisect.bisect_left(self._sizes, batch.num_rows)]
 
+    def outputs(self) -> dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """Where the graph of each size leaves its slots [G], its greedy tokens [G] and its logits [G, V]."""
+        return {size: (made.rows[0], made.tokens, made.logits) for size, made in self._graphs.items()}
+
     def run(self, batch: ScheduledBatch, sampled: SampledRows) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits [B, V] and greedy tokens [B] of a batch that fits, whose rows all sample; valid until the next run."""
         num_rows, size = batch.num_rows, self.size(batch)

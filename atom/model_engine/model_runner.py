@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from atom.config import Config
 from atom.model_engine import kv_cache
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
 from atom.model_engine.device_copies import begin_download, upload, upload_packed
+from atom.model_engine.draw_graphs import capture_draws
 from atom.model_engine.grammars import Grammars
 from atom.model_engine.input_batch import InputBatch, SampledRows
 from atom.model_engine.memory_profile import explain_out_of_memory, run_largest_step
@@ -126,6 +128,7 @@ class ModelRunner:
         self.inputs = InputBatch(config.max_num_seqs, max_blocks, config.block_size, self.state, self.device)
         with torch.inference_mode():
             self.graphs = capture_graphs(config, self.device, self.kernels, self._forward, self.inputs)
+            self.draws = capture_draws(self.graphs, self.kernels, self.inputs)
         self.masks = None if grammars is None else TokenMasks(config.max_num_seqs, grammars, _mask_threads(self.device))
 
     def info(self) -> EngineInfo:
@@ -189,7 +192,9 @@ class ModelRunner:
         else:
             logits, tokens = graphs.run(batch, sampled)
             if len(sampled.rows):
-                self._sample(logits, sampled, output, greedy=tokens)
+                draws = self.draws.get(graphs)
+                draw = None if draws is None else partial(draws.run, graphs.size(batch), sampled)
+                self._sample(logits, sampled, output, greedy=tokens, draw=draw)
         output.begin_copies()
         return output
 
@@ -209,10 +214,17 @@ class ModelRunner:
             self._score_prompts(hidden, batch, output)
 
     def _sample(
-        self, raw: torch.Tensor, sampled: SampledRows, output: StepOutput, greedy: torch.Tensor | None = None
+        self,
+        raw: torch.Tensor,
+        sampled: SampledRows,
+        output: StepOutput,
+        greedy: torch.Tensor | None = None,
+        draw: Callable[[], torch.Tensor] | None = None,
     ) -> None:
-        """Sample from raw logits [R, V] into the slots and the output. greedy [R]: the largest of `raw`, if known.
+        """Sample from raw logits [R, V] into the slots and the output.
 
+        greedy [R]: the largest of `raw`, if known. draw: tokens [R] of what is in `raw` then, those of random rows
+        drawn and the others `greedy`; it puts them into the slots itself.
         Masks change `raw` itself, unless log probabilities are to be taken of it.
         """
         logits = raw
@@ -224,8 +236,11 @@ class ModelRunner:
         if masked is not None:
             logits, greedy = self._mask(raw.clone() if logits is raw and len(wants) else logits, masked), None
             output.errors = {int(sampled.rows[row]): message for row, message in masked.failures.items()}
-        if greedy is not None and logits is raw and not self.state.is_random[slots].any():
+        is_random = self.state.is_random[slots]
+        if greedy is not None and logits is raw and not is_random.any():
             tokens = greedy  # in the slots already
+        elif draw is not None and logits is raw and (greedy is not None or is_random.all()):
+            tokens = draw()
         else:
             where, random = self.state.rows(slots, num_outputs)
             tokens = self.sampler(logits, random)

@@ -7,6 +7,7 @@ Shapes: S slots, V vocabulary, N slots with penalties, R rows.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -48,12 +49,13 @@ class SamplingState:
         self.is_random[slot] = not params.is_greedy
         self.num_logprobs[slot] = OFF if params.logprobs is None else params.logprobs
         self.num_prompt_logprobs[slot] = OFF if params.prompt_logprobs is None else params.prompt_logprobs
-        if not params.is_greedy:
-            self.temperature[slot] = params.temperature
-            self.top_k[slot] = max(params.top_k, 0) if params.top_k < self.vocab_size else 0
-            self.top_p[slot] = params.top_p
-            self.min_p[slot] = params.min_p
-            self.seeds[slot] = admission.seed
+        # A greedy row may be drawn with others, so its parameters are those that cost least.
+        is_random = not params.is_greedy
+        self.temperature[slot] = params.temperature if is_random else 1.0
+        self.top_k[slot] = max(params.top_k, 0) if is_random and params.top_k < self.vocab_size else 0
+        self.top_p[slot] = params.top_p if is_random else 1.0
+        self.min_p[slot] = params.min_p if is_random else 0.0
+        self.seeds[slot] = admission.seed
         self._admit_edits(slot, params)
         if self.penalty_rows[slot] != OFF:
             self.penalties.release(int(self.penalty_rows[slot]))
@@ -83,22 +85,30 @@ class SamplingState:
         found = np.flatnonzero(self.is_random[slots])
         if not len(found):
             return upload(slots, self.device), None
-        chosen, count, width = slots[found], len(found), -(-len(slots) // 4) * 4
-        packed = np.zeros((6, width), dtype=np.int64)
+        count, width = len(found), -(-len(slots) // 4) * 4
+        packed = np.zeros((2, width), dtype=np.int64)
         packed[0, : len(slots)] = slots
-        for row, values in zip(packed[1:4], (found, self.seeds[chosen], num_outputs[found]), strict=True):
-            row[:count] = values
-        filters = packed[4:].view(np.int32).reshape(4, width)
-        for row, column in zip(filters, (self.temperature, self.top_k, self.top_p, self.min_p), strict=True):
-            row[:count] = column[chosen].view(np.int32)
+        packed[1, :count] = found
+        packed = np.concatenate((packed, self.pack(slots[found], num_outputs[found], width)))
         on_device = upload(packed, self.device)
-        rows, seeds, offsets = on_device[1:4, :count]
-        bits = on_device[4:].view(torch.int32).view(4, width)[:, :count]
-        temperature, _, top_p, min_p = bits.view(torch.float32)
-        is_all = count == len(slots)
-        return on_device[0, : len(slots)], RandomRows(
-            None if is_all else rows, temperature, bits[1], top_p, min_p, seeds, offsets
-        )
+        _, random = unpack_draws(on_device[2:], count)
+        if count < len(slots):
+            random = replace(random, rows=on_device[1, :count])
+        return on_device[0, : len(slots)], random
+
+    def pack(self, slots: NDArray[np.int64], num_outputs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """What unpack_draws takes: how slots are drawn, and harmless parameters up to `size` rows."""
+        count, width = len(slots), -(-size // 4) * 4
+        packed = np.zeros((5, width), dtype=np.int64)
+        for row, values in zip(packed, (self.is_random[slots], self.seeds[slots], num_outputs), strict=False):
+            row[:count] = values
+        # Two rows of 64 bits are four of 32.
+        temperature, top_k, top_p, min_p = packed[3:].view(np.int32).reshape(4, width)
+        temperature.view(np.float32)[:] = top_p.view(np.float32)[:] = 1
+        columns = ((temperature, self.temperature), (top_k, self.top_k), (top_p, self.top_p), (min_p, self.min_p))
+        for row, column in columns:
+            row[:count] = column[slots].view(np.int32)
+        return packed
 
     def needs_edits(self, slots: NDArray[np.int64], num_outputs: NDArray[np.int64]) -> bool:
         """Whether any of the rows has its logits changed before it is sampled."""
@@ -107,6 +117,14 @@ class SamplingState:
             or self.has_bias[slots].any()
             or (self.min_tokens[slots] > num_outputs).any()
         )
+
+
+def unpack_draws(packed: torch.Tensor, count: int) -> tuple[torch.Tensor, RandomRows]:
+    """Of what SamplingState.pack made, which of the first `count` rows are drawn, and the parameters of all."""
+    is_drawn, seeds, offsets = packed[:3, :count]
+    filters = packed[3:].view(torch.int32).view(4, -1)[:, :count]
+    temperature, _, top_p, min_p = filters.view(torch.float32)
+    return is_drawn != 0, RandomRows(None, temperature, filters[1], top_p, min_p, seeds, offsets)
 
 
 def has_penalties(params: SamplingParams) -> bool:

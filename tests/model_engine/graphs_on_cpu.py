@@ -49,7 +49,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs are captured all the same, as functions."""
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device=None: (1 << 30, 8 << 30))
-    for module in ("decode_graphs", "prefill_graphs"):
+    for module in ("decode_graphs", "prefill_graphs", "draw_graphs"):
         monkeypatch.setattr(f"atom.model_engine.{module}.capture", capture)
     monkeypatch.setattr("atom.model_engine.step_graphs.why_no_graphs", lambda *given: None)
 
@@ -68,7 +68,7 @@ def torch_kernels() -> Kernels:
         "attention_plan": attention_plan, "qkv_rope_write": qkv_rope_write, "attention_decode": attention_decode,
         "attention_prefill": attention_prefill,
     }  # fmt: skip
-    choice = {**plain.choice, **dict.fromkeys(ours, "triton")}
+    choice = {**plain.choice, **dict.fromkeys((*ours, "philox_uniform", "sample"), "triton")}
     return replace(plain, choice=choice, functions={**plain.functions, **ours})
 
 
