@@ -61,6 +61,8 @@ class EngineCore:
         self._log = log
         self._pending: list[TokenDelta] = []
         self._preparing = PreparingRequests()
+        # The newest step in flight has prompts, and the executor wants no other behind it.
+        self._is_waiting = False
         self._step = self._step_overlapped if executor.max_in_flight > 1 else self._step_plain
 
     @classmethod
@@ -170,9 +172,11 @@ class EngineCore:
 
     def _step_overlapped(self) -> list[TokenDelta]:
         """As the plain step, but a result is taken only when the next step is already on its way to the device."""
-        batch = self.scheduler.schedule()
+        batch = None if self._is_waiting else self.scheduler.schedule()
+        self._is_waiting = False
         if batch is not None:
             self.executor.launch(batch)
+            self._is_waiting = self.executor.waits_for_prompts and batch.num_decodes < batch.num_rows
         num_in_flight = self.scheduler.num_in_flight
         if num_in_flight == 0 or (batch is not None and num_in_flight < self.executor.max_in_flight):
             return []

@@ -46,6 +46,7 @@ class UniformConfig:
     enable_log_stats: bool = False
     throughput_log_interval: float = 10.0
     max_in_flight: int = 2
+    waits_for_prompts: bool = False
     draft_len: int = 0
     fail_at_step: int | None = None
     fail_at_start: str | None = None
@@ -86,6 +87,7 @@ class UniformExecutor(Executor):
     def __init__(self, config: UniformConfig, on_batch: Callable[[ScheduledBatch], None] | None = None) -> None:
         self.config = config
         self.max_in_flight = config.max_in_flight
+        self.waits_for_prompts = config.waits_for_prompts
         self.cache = np.full((config.num_blocks, config.block_size), EMPTY, dtype=np.int64)
         self.slots: dict[int, Slot] = {}
         self.results: deque[StepResult] = deque()

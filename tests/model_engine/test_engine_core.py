@@ -27,6 +27,19 @@ def test_plain_takes_each_result_before_the_next_step_and_overlapped_one_step_la
         assert not driver.core.has_work
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_request_that_arrives_beside_prompts_is_in_the_next_step_where_the_executor_waits(waits: bool) -> None:
+    driver = driver_of(waits_for_prompts=waits)
+    driver.add("a", [1, 2], max_tokens=5)
+    driver.step()
+    assert bool(driver.step()) is True
+    driver.add("b", [3, 4], max_tokens=5)
+    driver.run()
+    assert [batch.num_rows for batch in driver.batches[:3]] == ([1, 2, 2] if waits else [1, 1, 2])
+    assert driver.answers["a"].token_ids == oracle([1, 2], 5, 97)
+    assert driver.answers["b"].token_ids == oracle([3, 4], 5, 97)
+
+
 def test_a_stop_is_learnt_a_step_late_and_the_extra_token_is_dropped() -> None:
     prompt = [1, 2, 3]
     tokens = oracle(prompt, 9, 97)

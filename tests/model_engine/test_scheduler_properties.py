@@ -45,6 +45,7 @@ def configs(draw: st.DrawFn) -> UniformConfig:
         max_num_batched_tokens=draw(st.integers(1 + draft_len, 24)),
         enable_prefix_caching=draw(st.booleans()),
         max_in_flight=draw(st.sampled_from([1, 2, 3])),
+        waits_for_prompts=draw(st.booleans()),
         draft_len=draft_len,
     )
 

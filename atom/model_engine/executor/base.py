@@ -23,9 +23,14 @@ class CacheSpace:
 
 
 class Executor(ABC):
-    """Runs the model over scheduled batches."""
+    """Runs the model over scheduled batches.
+
+    waits_for_prompts: no step is wanted behind one with prompts before that has ended, since it takes so much longer
+    than a decode that requests which arrive meanwhile should not miss the next step.
+    """
 
     max_in_flight: int = 2
+    waits_for_prompts: bool = False
 
     @abstractmethod
     def start(self) -> tuple[EngineInfo, CacheSpace]:

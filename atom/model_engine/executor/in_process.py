@@ -77,6 +77,7 @@ class InProcessExecutor(Executor):
             keep_freed_memory()
         self._runner.warm_up()
         info = self._runner.info()
+        self.waits_for_prompts = device.type == "cpu"
         return info, CacheSpace(info.num_blocks, info.block_size)
 
     def launch(self, batch: ScheduledBatch) -> None:
