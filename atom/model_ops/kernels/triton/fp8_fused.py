@@ -39,10 +39,12 @@ def _fp8_rms_norm(
     GROUPS: tl.constexpr, SIZE: tl.constexpr, LARGEST: tl.constexpr, SMALLEST: tl.constexpr, HAS_RESIDUAL: tl.constexpr,
     EARLY: tl.constexpr,
 ):  # fmt: skip
-    take_turn(EARLY)
-    row = tl.program_id(0).to(tl.int64)
     columns = _tile(GROUPS, SIZE)
     inside = columns < H
+    # On its way while the kernel before this one ends, and while the squares are summed.
+    scale = tl.load(weight + columns, mask=inside, other=0.0).to(tl.float32)
+    take_turn(EARLY)
+    row = tl.program_id(0).to(tl.int64)
     values = tl.load(x + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
     if HAS_RESIDUAL:
         carried = tl.load(residual + row * residual_stride + columns, mask=inside, other=0.0).to(tl.float32)
@@ -51,7 +53,6 @@ def _fp8_rms_norm(
         values = total.to(tl.float32)
     inverse = tl.rsqrt(tl.sum(tl.sum(values * values, axis=1), axis=0) / H + eps)
     dtype = x.dtype.element_ty
-    scale = tl.load(weight + columns, mask=inside, other=0.0).to(tl.float32)
     normed = ((values * inverse).to(dtype).to(tl.float32) * scale).to(dtype).to(tl.float32)
     _store(normed, columns, H, out, scales, scale_row, scale_group, row, GROUPS, SIZE, LARGEST, SMALLEST)
 
