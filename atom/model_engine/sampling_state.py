@@ -106,8 +106,8 @@ class SamplingState:
         temperature, top_k, top_p, min_p = packed[3:].view(np.int32).reshape(4, width)
         temperature.view(np.float32)[:] = top_p.view(np.float32)[:] = 1
         columns = ((temperature, self.temperature), (top_k, self.top_k), (top_p, self.top_p), (min_p, self.min_p))
-        for row, column in columns:
-            row[:count] = column[slots].view(np.int32)
+        for bits, column in columns:
+            bits[:count] = column[slots].view(np.int32)
         return packed
 
     def needs_edits(self, slots: NDArray[np.int64], num_outputs: NDArray[np.int64]) -> bool:
