@@ -126,7 +126,9 @@ def choose_tile(num_tokens: int, num_outputs: int, width: int) -> Tile | None:
 
 def _by_threads(num_tokens: int, num_outputs: int, width: int) -> Tile:
     """Eight loads a thread, the inputs' own apart; few warps where there are programs enough of them."""
-    warps, inputs = (4, 2048) if num_tokens > 1 else (2, 1024) if num_outputs > _MANY_OUTPUTS else (8, 2048)
+    warps, inputs = (2, 1024) if num_outputs > _MANY_OUTPUTS else (8, 2048)
+    if num_tokens > 1 or num_outputs <= _MANY_OUTPUTS // 2:
+        warps, inputs = 4, 2048
     inputs = max(inputs, triton.next_power_of_2(triton.cdiv(width, _MAX_STEPS)))
     inputs = min(inputs, max(_INPUTS[0], triton.next_power_of_2(width)))
     return by_threads(warps * _WARP_VALUES // inputs, inputs, warps)
