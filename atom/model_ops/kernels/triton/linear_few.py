@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import triton
@@ -220,7 +221,7 @@ def few_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
     grid = (triton.cdiv(num_outputs, tile.outputs),)
     given = (x, x.stride(0), weight, bias, out, num_tokens, num_outputs, width)
     is_even = width % tile.inputs == 0
-    common = {"HAS_BIAS": bias is not None, "EVEN": is_even, "num_warps": tile.num_warps}
+    common: dict[str, Any] = {"HAS_BIAS": bias is not None, "EVEN": is_even, "num_warps": tile.num_warps}
     common |= {"EARLY": starts_early(num_tokens), **early_launch()}
     if not tile.stages:
         _linear_by_threads[grid](
