@@ -1,25 +1,21 @@
-"""Decode attention of all layers of a step, its plan included, by how the keys are shared out among programs.
+"""Decode attention of all layers of a step, its plan included, in the way for even batches and that for uneven ones.
 
-As many distinct caches as the second-level cache can not hold. Beside the present way: every sequence cut into the same
-number of parts (what it was before), the parts of large batches joined by a kernel of their own, deeper pipelines, and
-the plan alone.
+As many distinct caches as the second-level cache can not hold. The engine's choice for each batch is named.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
+from atom.model_engine.input_batch import is_even
 from atom.model_ops.float8 import float8_dtype
-from atom.model_ops.kernels.triton import decode, kv_cache, shares
+from atom.model_ops.kernels.triton import decode, kv_cache
 from atom.model_ops.kernels.triton.plan import attention_plan
 from atom.model_ops.step import StepInputs
-from benchmarks import gpu_decode_equal
 from benchmarks.gpu_timing import seconds_in_a_graph
 
 # Name, and contexts of the sequences that decode.
@@ -29,7 +25,6 @@ BATCHES: Batches = (
     ("256 of 1088", (1088,) * 256),
     ("256 of 64 to 2112", tuple(np.random.default_rng(5).integers(64, 2112, 256).tolist())),
     ("64 of 1024 to 1152", tuple(np.random.default_rng(6).integers(1024, 1152, 64).tolist())),
-    ("8 of 1088", (1088,) * 8),
     ("8 of 64 to 2112", (64, 300, 600, 900, 1200, 1500, 1900, 2112)),
     ("100, 200, 60000 and 3000", (100, 200, 60000, 3000)),
     ("one of 1088", (1088,)),
@@ -51,26 +46,20 @@ MODEL = Model()
 
 
 def decode_splits(device: torch.device, bandwidth: float, model: Model, batches: Batches) -> list[dict[str, Any]]:
-    """Both caches; what only large batches or 16 bits have is measured there alone."""
+    """Both caches, both ways."""
     found = []
     for name, contexts in batches:
         step = decodes(contexts, device)
-        is_large = shares.num_parts(len(contexts), model.heads[1]) == 1
         for kind, dtype in (("bf16", torch.bfloat16), ("fp8", float8_dtype(device))):
             layers = Layers(model, step, dtype, device)
-            ways: dict[str, Callable[[], Any]] = {"equal": layers.in_equal_parts, "shared": layers.shared}
-            if kind == "bf16":
-                ways["shared, 5 stages"] = layers.shared_in_stages
-                if is_large:
-                    ways["shared, a kernel joins"] = layers.shared_and_joined
-            for way, attend in ways.items():
-                value = 1e6 * seconds_in_a_graph(attend, device) / model.layers
-                found.append({"name": f"{name}, {kind} cache, {way}", "value": value, "unit": "us a layer"})
+            for way, evenly in (("even", True), ("uneven", False)):
+                value = 1e6 * seconds_in_a_graph(lambda evenly=evenly, of=layers: of.attend(evenly), device)
+                chosen = ", chosen" if evenly == step.is_even else ""
+                row = {"name": f"{name}, {kind} cache, {way}{chosen}", "value": value / model.layers}
+                found.append({**row, "unit": "us a layer"})
             num_bytes = sum(contexts) * 2 * model.heads[1] * model.head_dim * dtype.itemsize
             floor = 1e6 * num_bytes / bandwidth
             found.append({"name": f"{name}, {kind} cache, floor", "value": floor, "unit": "us a layer"})
-        alone = 1e6 * seconds_in_a_graph(layers.plan, device, 10)
-        found.append({"name": f"{name}, the plan alone", "value": alone, "unit": "us a step"})
     return found
 
 
@@ -87,42 +76,13 @@ class Layers:
         count = min(model.layers, 1 + _MANY_BYTES // one.nbytes) if device.type == "cuda" else 1
         self._caches = [one, *(one.clone() for _ in range(count - 1))]
 
-    def plan(self) -> None:
-        """What is done once a step."""
-        num_tokens, kv_heads = len(self._q), self._model.heads[1]
-        shares.share_out(self._step.positions, num_tokens, kv_heads, 64, None)
-
-    def shared(self, attend: Callable[..., torch.Tensor] = decode.attention_decode) -> None:
-        """As it is."""
-        made = attention_plan(self._step)
+    def attend(self, evenly: bool | None = None) -> None:
+        """All layers; evenly: in the way for even batches, by default as the step says."""
+        step = self._step if evenly is None else replace(self._step, is_even=evenly)
+        made = attention_plan(step)
         for layer in range(self._model.layers):
             cache = self._caches[layer % len(self._caches)]
-            attend(self._q, cache, self._scales, made, self._model.head_dim**-0.5, None, 0.0, None)
-
-    def in_equal_parts(self) -> None:
-        """Every sequence in as many parts."""
-        self.shared(gpu_decode_equal.attention_decode)
-
-    def shared_in_stages(self) -> None:
-        """More tiles on their way at a time, fewer programs."""
-        chosen = decode.choose_form
-        with _set(decode, "choose_form", lambda *given: replace(chosen(*given), stages=5)):
-            self.shared()
-
-    def shared_and_joined(self) -> None:
-        """In a large batch as in a small one."""
-        with _set(shares, "fixed_rows", lambda parts: parts):
-            self.shared()
-
-
-@contextlib.contextmanager
-def _set(module: Any, name: str, value: Any) -> Iterator[None]:
-    before = getattr(module, name)
-    setattr(module, name, value)
-    try:
-        yield
-    finally:
-        setattr(module, name, before)
+            decode.attention_decode(self._q, cache, self._scales, made, self._model.head_dim**-0.5, None, 0.0, None)
 
 
 def decodes(contexts: tuple[int, ...], device: torch.device) -> StepInputs:
@@ -143,4 +103,5 @@ def decodes(contexts: tuple[int, ...], device: torch.device) -> StepInputs:
         num_decodes=len(lens),
         num_decode_tokens=len(lens),
         block_size=_BLOCK_SIZE,
+        is_even=is_even(lens - 1),
     )

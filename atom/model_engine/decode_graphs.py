@@ -1,4 +1,4 @@
-"""Decode steps as captured graphs, one a batch size.
+"""Decode steps as captured graphs, by batch size, and by whether sequences have about as many keys each.
 
 Owns the static inputs and outputs of every graph and which sizes there are. A step of fewer rows runs in the next
 larger graph: the rows too many have a slot of their own, no keys, and write nothing. Greedy tokens are sampled in the
@@ -21,7 +21,7 @@ from atom.model_engine.batch import ScheduledBatch
 from atom.model_engine.capture_traces import CaptureTraces
 from atom.model_engine.device_copies import overwrite, upload
 from atom.model_engine.graph_capture import capture, capture_each
-from atom.model_engine.input_batch import InputBatch, SampledRows
+from atom.model_engine.input_batch import InputBatch, SampledRows, is_even
 from atom.model_ops.kernels.select import Kernels
 from atom.model_ops.step import StepInputs
 
@@ -58,10 +58,13 @@ def why_no_graphs(config: Config, device: torch.device, kernels: Kernels) -> str
 
 
 @dataclass(frozen=True, slots=True)
-class _Graph:
-    """rows [2, G] int64: slots and context lengths, the input; logits [G, V] and tokens [G] int64, the outputs."""
+class _Graphs:
+    """Of one size. rows [2, G] int64: slots and context lengths, the input; logits [G, V] and tokens [G] int64, the
+    outputs. uneven: the graph for sequences of very unequal lengths, where that is another one.
+    """
 
-    graph: torch.cuda.CUDAGraph
+    even: torch.cuda.CUDAGraph
+    uneven: torch.cuda.CUDAGraph
     rows: torch.Tensor
     logits: torch.Tensor
     tokens: torch.Tensor
@@ -77,24 +80,37 @@ class DecodeGraphs:
         inputs: InputBatch,
         pool: Any,
         traces: CaptureTraces | None = None,
+        *,
+        has_two: bool = False,
     ) -> None:
-        """Capture into the memory of `pool`. `sizes` ascend. Raises torch.OutOfMemoryError."""
+        """Capture into the memory of `pool`. `sizes` ascend. has_two: steps of unequal lengths have graphs of their
+        own. Raises torch.OutOfMemoryError.
+        """
         self._sizes = list(sizes)
         self._inputs = inputs
         self._decode = decode
         self._pool = pool
+        self._has_two = has_two
         self._graphs = capture_each(
             "decode", self._sizes[::-1], self._capture, lambda size: (size, _QUERY_LEN), inputs.device, traces
         )
 
-    def _capture(self, size: int) -> _Graph:
+    def _capture(self, size: int) -> _Graphs:
         rows = upload(self._padded(np.empty(0, np.int64), np.empty(0, np.int64), size), self._inputs.device)
-        graph, (logits, tokens) = capture(lambda: self._step(rows), self._pool)
-        return _Graph(graph, rows, logits, tokens)
+        even, (logits, tokens) = capture(lambda: self._step(rows, is_even=True), self._pool)
+        uneven = even
+        if self._has_two and size > 1:
+            # Into the same outputs, which a copy costs little, since logits are most of a graph's memory.
+            def step() -> None:
+                for kept, new in zip((logits, tokens), self._step(rows, is_even=False), strict=True):
+                    kept.copy_(new)
 
-    def _step(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            uneven, _ = capture(step, self._pool)
+        return _Graphs(even, uneven, rows, logits, tokens)
+
+    def _step(self, rows: torch.Tensor, is_even: bool) -> tuple[torch.Tensor, torch.Tensor]:
         slots, contexts = rows
-        logits, tokens = self._decode(self._inputs.decode_rows(slots, contexts))
+        logits, tokens = self._decode(self._inputs.decode_rows(slots, contexts, is_even))
         self._inputs.last_tokens.index_copy_(0, slots, tokens)
         return logits, tokens
 
@@ -122,7 +138,7 @@ class DecodeGraphs:
     def run(self, batch: ScheduledBatch, sampled: SampledRows) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits [B, V] and greedy tokens [B] of a batch that fits, whose rows all sample; valid until the next run."""
         num_rows, size = batch.num_rows, self.size(batch)
-        graph = self._graphs[size]
-        overwrite(graph.rows, self._padded(batch.slots, batch.context_lens, size))
-        graph.graph.replay()
-        return graph.logits[:num_rows], graph.tokens[:num_rows]
+        graphs = self._graphs[size]
+        overwrite(graphs.rows, self._padded(batch.slots, batch.context_lens, size))
+        (graphs.even if is_even(batch.context_lens) else graphs.uneven).replay()
+        return graphs.logits[:num_rows], graphs.tokens[:num_rows]

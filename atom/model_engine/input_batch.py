@@ -9,6 +9,7 @@ Shapes: S slots, T tokens, B rows, M blocks of the longest row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,10 @@ from atom.model_engine.batch import ScheduledBatch
 from atom.model_engine.device_copies import upload, upload_packed
 from atom.model_engine.sampling_state import SamplingState
 from atom.model_ops.step import StepInputs
+
+# Up to this many times the mean of all lengths a sequence is not worth a plan by lengths: measured on an H200, that
+# loses up to a tenth where lengths are equal, and gains as much at twice the mean in large batches.
+_EVEN = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +100,14 @@ class InputBatch:
             num_decodes=num_decodes,
             num_decode_tokens=num_decode_tokens,
             block_size=self.block_size,
+            is_even=is_even(context_lens[:num_decodes]),
         )
 
-    def decode_rows(self, slots: torch.Tensor, contexts: torch.Tensor) -> StepInputs:
+    def decode_rows(self, slots: torch.Tensor, contexts: torch.Tensor, is_even: bool) -> StepInputs:
         """A step of decodes made of slots and contexts [G] on the device alone, as a captured graph needs it.
 
-        A context of -1 is a row of padding: it has no keys and no place in the cache. Lengths on the host are unknown.
+        A context of -1 is a row of padding: it has no keys and no place in the cache. Lengths on the host are unknown;
+        is_even: what the step says of them (StepInputs).
         """
         tables = self.block_tables.index_select(0, slots)
         known = contexts.clamp(min=0)
@@ -116,6 +123,7 @@ class InputBatch:
             num_decodes=len(slots),
             num_decode_tokens=len(slots),
             block_size=self.block_size,
+            is_even=is_even,
         )
 
     def places(self, in_block: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
@@ -130,6 +138,11 @@ class InputBatch:
         slots = batch.slots[rows].astype(np.int64)
         lens = (batch.context_lens + batch.query_lens)[rows].astype(np.int64)
         return SampledRows(rows, slots, ends[rows] - 1, lens - self.prompt_lens[slots])
+
+
+def is_even(context_lens: NDArray[Any]) -> bool:
+    """Whether no sequence is much longer than the mean of them; one alone never is."""
+    return not len(context_lens) or bool(context_lens.max() + 1 <= _EVEN * (context_lens.mean() + 1))
 
 
 def flat_positions(

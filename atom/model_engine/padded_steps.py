@@ -106,7 +106,9 @@ class StepShape:
         return packed
 
     def step(self, fields: Fields, inputs: InputBatch) -> StepInputs:
-        """The step of packed fields on the device, made there alone. Lengths on the host are unknown."""
+        """The step of packed fields on the device, made there alone. Lengths on the host are unknown, so that decodes
+        count as of unequal ones.
+        """
         tables = inputs.block_tables.index_select(0, fields.slots)
         in_block = tables[fields.rows, fields.positions.clamp(min=0) // inputs.block_size]
         unknown = np.zeros(self.num_rows, dtype=np.int32)
@@ -121,5 +123,6 @@ class StepShape:
             num_decodes=self.num_decodes,
             num_decode_tokens=self.num_decodes,
             block_size=inputs.block_size,
+            is_even=False,
             device_rows=DeviceRows(fields.starts, fields.lens, fields.contexts),
         )

@@ -63,9 +63,11 @@ def capture_graphs(
         traces = CaptureTraces(folder, 0, device)
     pool = torch.cuda.graph_pool_handle()
     sizes = capture_sizes(config.compilation.cudagraph_capture_sizes, config.max_num_seqs)
+    # Other backends do the same whatever the lengths are.
+    has_two = kernels.choice["attention_plan"] == "triton"
     remedy = "give a smaller --gpu-memory-utilization, fewer {}, or --enforce-eager"
     with explain_out_of_memory("capturing decode graphs", remedy.format("--cudagraph-capture-sizes")):
-        decodes = DecodeGraphs(sizes, forward, inputs, pool, traces)
+        decodes = DecodeGraphs(sizes, forward, inputs, pool, traces, has_two=has_two)
     asked = config.compilation.cudagraph_prefill_sizes
     wanted = default_sizes(config.hf) if asked is None else asked
     shapes = step_shapes(wanted, config.max_num_seqs, config.max_num_batched_tokens)

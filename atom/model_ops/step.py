@@ -35,6 +35,7 @@ class StepInputs:
     tokens from the start of the cache. block_tables [B, M] int32, valid up to each row's length. context_lens [B] and
     query_lens [B], on the host: tokens in the cache before the step, and tokens of the step.
     num_decodes: leading rows that are decodes; num_decode_tokens: their tokens, which lead the batch.
+    is_even: whether the decode rows have about as many keys each, which a backend may share its work out by.
     device_rows: the prefill rows where context_lens and query_lens do not tell, else None.
     A token of padding has position -1 and slot -1; it belongs to no row, and what is computed for it means nothing.
     plan: what the attention backend made of all this.
@@ -49,6 +50,7 @@ class StepInputs:
     num_decodes: int
     num_decode_tokens: int
     block_size: int
+    is_even: bool = True
     device_rows: DeviceRows | None = None
     plan: Any = None
 

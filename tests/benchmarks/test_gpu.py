@@ -113,7 +113,7 @@ def test_kernels_run_under_the_interpreter() -> None:
     assert ran.returncode == 0, ran.stderr[-3000:]
     names = [cell.name.removeprefix("kernel ") for cell in all_cells() if cell.kind == "kernel"]
     assert list(dict.fromkeys(line.split(": ")[0] for line in ran.stdout.splitlines())) == names
-    assert "decode splits: two, fp8 cache, shared" in ran.stdout
+    assert "decode splits: two, fp8 cache, uneven, chosen" in ran.stdout
     assert "prefill attention: m 2x9, torch, rate" in ran.stdout
     assert "prefill elementwise: t, 3 tokens, silu_and_mul, 1024 values, 4 warps, in order" in ran.stdout
     assert "linear: w 16 x 512, 8 tokens, the library" in ran.stdout

@@ -13,6 +13,7 @@ import torch
 
 from atom.config import Config
 from atom.model_engine.engine_core import EngineCore
+from atom.model_engine.input_batch import is_even
 from atom.model_engine.messages import EngineRequest
 from atom.sampling_params import SamplingParams
 from tests.model_engine.test_profiler import events_of
@@ -97,10 +98,22 @@ def test_greedy_tokens_are_those_of_transformers(variant: str, tmp_path: Path) -
         assert sequence.output == logits.argmax(-1).tolist()
 
 
-@pytest.mark.parametrize(("parts", "cache"), [(None, "bf16"), (None, "fp8"), (1, "bf16")])
-def test_graphs_equal_eager_bit_for_bit(parts: int | None, cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logits of decode steps whose batch is as large as a captured graph, in bfloat16."""
+@pytest.mark.parametrize(
+    ("parts", "cache", "lens"),
+    [
+        (None, "bf16", (50, 60)), (None, "fp8", (50, 60)), (1, "bf16", (50, 60)),
+        (None, "bf16", (1, 200)), (None, "fp8", (1, 200)), (1, "bf16", (1, 200)),
+    ],
+)  # fmt: skip
+def test_graphs_equal_eager_bit_for_bit(
+    parts: int | None, cache: str, lens: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logits of decode steps of even and of uneven lengths, in batches as large as a captured graph, in bfloat16."""
     cut_into(parts, monkeypatch)
+    counts = np.linspace(*lens, 8).astype(int)
+    counts[:-1] = np.minimum(counts[:-1], counts[0] + 10)
+    assert is_even(counts) == is_even(counts + 12) == (lens == (50, 60))
+    given = [[*range(5, 5 + count)] for count in counts.tolist()]
     found = []
     for eager in (False, True):
         runner = make_runner(
@@ -117,7 +130,7 @@ def test_graphs_equal_eager_bit_for_bit(parts: int | None, cache: str, monkeypat
 
         runner._sample = watched  # type: ignore[method-assign]  # watched by the test
         driver = Driver(runner)
-        sequences = [driver.add(prompt) for prompt in prompts(8, 60, 1000)]
+        sequences = [driver.add(prompt) for prompt in given]
         driver.generate(sequences, 12)
         found.append((seen, [s.output for s in sequences]))
         del runner, driver

@@ -14,7 +14,7 @@ import functools
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -198,7 +198,8 @@ def early(float8: torch.dtype) -> None:
     step.plan = made = plan.attention_plan(step)
     qkv, table = torch.zeros(1, 32 * 128, dtype=torch.bfloat16), torch.zeros(400, 128, dtype=torch.bfloat16)
     query = kv_cache.qkv_rope_write(qkv, None, 1e-6, table, cache, None, made, 16, 8)[0]
-    decode.attention_decode(query, cache, None, made, 0.1, None, 0.0, None)
+    for is_even in (True, False):
+        decode.attention_decode(query, cache, None, replace(made, is_even=is_even), 0.1, None, 0.0, None)
 
 
 def attention(shape: Shape, float8: torch.dtype) -> None:
@@ -217,7 +218,8 @@ def attention(shape: Shape, float8: torch.dtype) -> None:
         qkv = torch.zeros(step.num_tokens, (heads + 2 * kv_heads) * shape.head_dim, dtype=shape.dtype)
         q, k, v = kv_cache.qkv_rope_write(qkv, weight, 1e-6, table, cache, scales, made, heads, kv_heads)
         first = step.num_decode_tokens
-        decode.attention_decode(q[:first], cache, scales, made, *softmax)
+        for is_even in (True, False):
+            decode.attention_decode(q[:first], cache, scales, replace(made, is_even=is_even), *softmax)
         if first < len(q):
             prefill.attention_prefill(q[first:], k[first:], v[first:], cache, scales, made, *softmax)
 
@@ -243,7 +245,8 @@ def any_batch(float8: torch.dtype) -> None:
         step = make_step([300] * count, [1] * count, [[*range(20)]] * count, 16, count)
         made = plan.attention_plan(step)
         q = torch.zeros(count, heads, shape.head_dim, dtype=shape.dtype)
-        decode.attention_decode(q, cache, None, made, 0.1, None, 0.0, None)
+        for is_even in (True, False):
+            decode.attention_decode(q, cache, None, replace(made, is_even=is_even), 0.1, None, 0.0, None)
         x = torch.zeros(count, 2048, dtype=torch.bfloat16)
         for scales, block_rows, has_groups in ((torch.ones(512, 1), 1, False), (torch.ones(4, 16), 128, True)):
             form = fp8_quantize.InputForm(float8, has_groups, 4 if has_groups else 1)

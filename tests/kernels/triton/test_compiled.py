@@ -16,6 +16,7 @@ from tests.kernels.triton.compiled import SHAPES
 TIMEOUT = 580
 pytestmark = pytest.mark.timeout(TIMEOUT + 20)
 ALL = (*SHAPES,)
+DECODES = ("_decode", "_join", "_share_out", "_decode_shared", "_join_shared")
 FP8_SPLIT = ("_fp8_part", "_fp8_add_parts")
 FEW = ("Qwen3 8B", "window, sinks", "fp8 cache")
 
@@ -35,14 +36,15 @@ def compiled(*arguments: str) -> list[str]:
 )
 def test_kernels_compile(target: str, shapes: tuple[str, ...]) -> None:
     kernels = {line.split()[0] for line in compiled(target, *shapes)}
-    assert {"_rms_norm", "_silu_and_mul", "_qkv_rope_write", "_decode", "_prefill", "_slice_argmax"} <= kernels
+    assert {"_rms_norm", "_silu_and_mul", "_qkv_rope_write", "_prefill", "_slice_argmax"} <= kernels
+    assert set(DECODES) <= kernels
     assert ("_fresh_prefill" in kernels) == (target == "sm90")
     assert {"_quantize", "_fp8_product", "_fp8_by_threads", "_fp8_by_tensor_cores", *FP8_SPLIT} <= kernels
     assert {"_linear_by_threads", "_linear_by_tensor_cores", "_linear_by_rows"} <= kernels
 
 
 def test_kernels_start_early_where_a_gpu_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("_rms_norm", "_add_rms_norm", "_silu_and_mul", "_qkv_rope_write", "_share_out", "_decode", "_join")
+    names = ("_rms_norm", "_add_rms_norm", "_silu_and_mul", "_qkv_rope_write", *DECODES)
     products = ("_linear_by_threads", "_linear_by_tensor_cores", "_linear_by_rows")
     fp8 = ("_quantize", "_fp8_product", "_fp8_rms_norm", "_fp8_silu_and_mul", "_fp8_by_threads", "_fp8_by_tensor_cores")
     wanted = {*names, *products, *fp8, *FP8_SPLIT}
@@ -65,5 +67,5 @@ def test_one_kernel_serves_any_batch_size() -> None:
     """A size that no graph has must not compile anything while requests wait; two forms of fp8 are two kernels."""
     found = dict(line.split() for line in compiled("sm90", "--variants"))
     two = {"_quantize", "_fp8_product", "_fp8_rms_norm", "_fp8_silu_and_mul", *FP8_SPLIT}
-    assert two | {"_share_out", "_decode", "_join", "_draw", "_uniform", "_mask"} <= found.keys()
+    assert two | {*DECODES, "_draw", "_uniform", "_mask"} <= found.keys()
     assert {name: int(count) for name, count in found.items()} == {name: 1 + (name in two) for name in found}

@@ -20,8 +20,9 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from atom.model_ops.kernels.triton import prefill
-from atom.model_ops.kernels.triton.paged import LOG2_E, precision, product
+from atom.model_ops.kernels.triton.paged import LOG2_E, precision
 from atom.model_ops.kernels.triton.plan import Plan, PrefillRows, upload
+from atom.model_ops.kernels.triton.steps import product
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,11 +87,9 @@ def attend_part(
     HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BS: tl.constexpr, M: tl.constexpr,
     N: tl.constexpr, HAS_SCALES: tl.constexpr, HAS_WINDOW: tl.constexpr, HAS_ROWS: tl.constexpr,
     HAS_SINKS: tl.constexpr, SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
-    PAIRS: tl.constexpr, SUMS_LAST: tl.constexpr,
 ):  # fmt: skip
     """The queries of a decode token that share a key head, over the part [start, end) of its keys.
 
-    PAIRS: an fp8 cache is read in pairs where the device can, SUMS_LAST as pairs.py says.
     Returns the query heads [M], a mask [M, DP] of what of them there is, and acc, total and largest.
     """
     group: tl.constexpr = HQ // HK
@@ -110,11 +108,11 @@ def attend_part(
         counted = members < tl.where(part == 0, group, 0)
         largest = tl.load(sinks + heads, mask=counted, other=float("-inf")) * 1.4426950408889634
         total = tl.where(counted, 1.0, 0.0)
-    way: tl.constexpr = pairs_way(HAS_SCALES and PAIRS, dtype, D)
+    way: tl.constexpr = pairs_way(HAS_SCALES, dtype, D)
     if way != "":
         acc, total, largest = attend_pairs(
             query, cache, scales, table, head, start, end, length, scale, window, total, largest,
-            HK, BS, D, DP, M, N, HAS_WINDOW, SOFT_CAP, PRECISION, STAGES, way, SUMS_LAST,
+            HK, BS, D, DP, M, N, HAS_WINDOW, SOFT_CAP, PRECISION, STAGES, way,
         )  # fmt: skip
     else:
         acc = tl.zeros((M, DP), tl.float32)

@@ -19,11 +19,11 @@ from atom.model_ops.kernels.triton.steps import capped, product
 
 
 @constexpr_function
-def pairs_way(is_wanted: bool, dtype: Any, head_dim: int) -> str:
+def pairs_way(is_float8: bool, dtype: Any, head_dim: int) -> str:
     """How a model in `dtype` reads the cache: "cvt" in pairs, with instructions of NVIDIA's 8.9 and newer; "plain" in
     pairs, with what the interpreter has; "" value by value.
     """
-    if not is_wanted or dtype == tl.float32 or head_dim % 2 or tl.target_info.is_hip():
+    if not is_float8 or dtype == tl.float32 or head_dim % 2 or tl.target_info.is_hip():
         return ""
     return "cvt" if tl.target_info.is_cuda() else "plain"
 
@@ -65,12 +65,11 @@ def attend_pairs(
     query, cache, scales, table, head, start, end, length, scale, window, total, largest,
     HK: tl.constexpr, BS: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, M: tl.constexpr, N: tl.constexpr,
     HAS_WINDOW: tl.constexpr, SOFT_CAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
-    PAIRS: tl.constexpr, SUMS_LAST: tl.constexpr,
+    PAIRS: tl.constexpr,
 ):  # fmt: skip
     """One head's queries [M, DP] over the keys [start, end) of a sequence of `length`; (acc, total, largest).
 
-    PAIRS: see pairs_way. SUMS_LAST: each place of a tile keeps a sum of its own, added up at the end, which costs
-    registers and spares warps waiting for each other.
+    PAIRS: see pairs_way.
     """
     w = tl.arange(0, DP // 2)
     query = (query.to(tl.float32) * (scale * tl.load(scales + head))).to(tl.float16)
@@ -78,8 +77,6 @@ def attend_pairs(
     words = cache.to(tl.pointer_type(tl.int16), bitcast=True) + head * (BS * D // 2)
     acc_even = tl.zeros((M, DP // 2), tl.float32)
     acc_odd = tl.zeros((M, DP // 2), tl.float32)
-    before = largest
-    sums = tl.zeros((M, N if SUMS_LAST else 1), tl.float32)
     for base in tl.range(start, end, N, num_stages=STAGES):
         keys = base + tl.arange(0, N)
         # Beyond the end the last key again, whose value counts for nothing there: finite where it is finite.
@@ -101,9 +98,7 @@ def attend_pairs(
         rounded = weights.to(tl.float16)
         acc_even = acc_even * decay[:, None] + product(rounded, v_even, PRECISION)
         acc_odd = acc_odd * decay[:, None] + product(rounded, v_odd, PRECISION)
-        added = weights if SUMS_LAST else tl.sum(weights, axis=1, keep_dims=True)
-        sums = sums * decay[:, None] + added
+        total = total * decay + tl.sum(weights, axis=1)
         largest = found
-    total = total * tl.exp2(before - tl.where(largest == float("-inf"), 0.0, largest)) + tl.sum(sums, axis=1)
     acc = tl.reshape(tl.join(acc_even, acc_odd), (M, DP)) * tl.load(scales + HK + head)
     return acc / tl.where(total == 0.0, 1.0, total)[:, None], total, largest

@@ -91,6 +91,7 @@ class Plan:
     """positions and slot_mapping [T], block_tables [B, M] as in StepInputs; a negative slot is not written.
 
     decode_rows [Td]: the row of block_tables of every decode token, None where it is the token's own index.
+    is_even: as in StepInputs.
     """
 
     positions: torch.Tensor
@@ -99,6 +100,7 @@ class Plan:
     block_size: int
     decode_rows: torch.Tensor | None
     prefill: PrefillRows | PaddedRows | None
+    is_even: bool = True
     _kept: dict[Any, Any] = field(default_factory=dict)
 
     def keep(self, key: Any, make: Callable[[], _T]) -> _T:
@@ -127,7 +129,7 @@ def attention_plan(step: StepInputs) -> Plan:
     elif step.num_tokens > step.num_decode_tokens:
         lens, contexts = (x[count:].astype(np.int64) for x in (step.query_lens, step.context_lens))
         prefill = PrefillRows(lens, contexts, count, device)
-    return Plan(step.positions, step.slot_mapping, step.block_tables, step.block_size, rows, prefill)
+    return Plan(step.positions, step.slot_mapping, step.block_tables, step.block_size, rows, prefill, step.is_even)
 
 
 def upload(array: NDArray[np.int32], device: torch.device) -> torch.Tensor:

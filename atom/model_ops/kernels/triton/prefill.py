@@ -11,9 +11,10 @@ import torch
 import triton
 import triton.language as tl
 
-from atom.model_ops.kernels.triton.paged import LOG2_E, capped, load_tile, precision, product, softmax_step
+from atom.model_ops.kernels.triton.paged import LOG2_E, load_tile, precision, softmax_step
 from atom.model_ops.kernels.triton.plan import Plan, PrefillRows
 from atom.model_ops.kernels.triton.sizes import next_power_of_2
+from atom.model_ops.kernels.triton.steps import capped, product
 
 
 @triton.jit(do_not_specialize=["table_stride"])

@@ -1,9 +1,9 @@
 """How the keys of a decode step are shared out among programs.
 
-Every sequence's keys are one part or several of equal length. Where all lengths are equal, so are the numbers of parts;
-a long sequence among short ones is cut into more, so that none takes longer than the step's share. The cut is made on
-the device, once a step and window, and the number of programs depends on the batch size alone, so that the launch can
-be captured. Knows nothing of attention. Shapes: Td tokens, HK key heads, W items of work.
+Every sequence's keys are one part or several of equal length: as many as the batch size alone says where all lengths
+are equal, while a long sequence among short ones is cut into more, so that none takes longer than the step's share.
+That cut is made on the device, once a step and window, and the number of programs depends on the batch size alone, so
+that the launch can be captured. Knows nothing of attention. Shapes: Td tokens, W items of work.
 """
 
 from __future__ import annotations
@@ -26,24 +26,21 @@ class Shares:
     """The work of a step's decode tokens; a part of a token's keys is an item, the longest parts first.
 
     items [W, 8] int32: token (-1 for no work), part, first key, end of the keys, end of the sequence, row for the
-    result among num_rows (-1: it is the token's result, the only part's), number of parts, unused.
+    result among num_rows (-1: it is the token's result, the only part's), two unused.
     spans [Td, 2] int32: each token's first item and number of parts.
-    arrivals [Td, HK] int32, zeros: parts that are done, where the last of them joins all.
-    fixed: rows that every token has for its first parts; further parts, all parts if 0, have rows by item behind them.
+    fixed: rows that every token has for its first parts; further parts have rows by item behind them.
     """
 
     items: torch.Tensor
     spans: torch.Tensor
-    arrivals: torch.Tensor
     fixed: int
     num_rows: int
 
 
-@triton.jit(do_not_specialize=["num_tokens", "num_shares", "num_items", "parts", "fixed"])
+@triton.jit(do_not_specialize=["num_tokens", "num_shares", "num_items", "parts"])
 def _share_out(
-    positions, items, spans, arrivals, num_tokens, num_shares, num_items, parts, fixed, window,
-    TP: tl.constexpr, N: tl.constexpr, HK: tl.constexpr, HP: tl.constexpr, CHUNK: tl.constexpr,
-    HAS_WINDOW: tl.constexpr, EARLY: tl.constexpr,
+    positions, items, spans, num_tokens, num_shares, num_items, parts, window,
+    TP: tl.constexpr, N: tl.constexpr, CHUNK: tl.constexpr, HAS_WINDOW: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """A program a token; each works out the cut of all, which is cheaper than waiting for another to do it."""
     take_turn(EARLY)
@@ -68,20 +65,17 @@ def _share_out(
     first = tl.sum(tl.where(is_before, counts, 0), axis=0)
     tl.store(spans + token * 2, first)
     tl.store(spans + token * 2 + 1, count)
-    heads = tl.arange(0, HP)
-    tl.store(arrivals + token * HK + heads, tl.zeros((HP,), tl.int32), mask=heads < HK)
     for base in tl.range(0, count, CHUNK):
         part = base + tl.arange(0, CHUNK)
         at, inside = items + (first + part) * 8, part < count
         start = (begin + part * size) * N
-        row = tl.where(part < fixed, token * fixed + part, num_tokens * fixed + first + part)
+        row = tl.where(part < parts, token * parts + part, num_tokens * parts + first + part)
         tl.store(at, token, mask=inside)
         tl.store(at + 1, part, mask=inside)
         tl.store(at + 2, start, mask=inside)
         tl.store(at + 3, tl.minimum(start + size * N, length), mask=inside)
         tl.store(at + 4, length, mask=inside)
         tl.store(at + 5, tl.where(count > 1, row, -1), mask=inside)
-        tl.store(at + 6, count, mask=inside)
     if token == num_tokens - 1:
         for base in tl.range(tl.sum(counts, axis=0), num_items, CHUNK):
             idle = base + tl.arange(0, CHUNK)
@@ -96,24 +90,17 @@ def num_parts(num_tokens: int, num_kv_heads: int) -> int:
     return min(_MAX_PARTS, triton.next_power_of_2(wanted))
 
 
-def fixed_rows(parts: int) -> int:
-    """Rows for results that every token has; none in a large batch, where few tokens have several parts."""
-    return parts if parts > 1 else 0
-
-
 def share_out(positions: torch.Tensor, num_tokens: int, num_kv_heads: int, tile: int, window: int | None) -> Shares:
     """The work of the first num_tokens tokens, by positions [T]; tile: keys that are not divided. One kernel."""
     parts = num_parts(num_tokens, num_kv_heads)
-    fixed = fixed_rows(parts)
     num_shares = num_tokens * parts if parts > 1 else triton.cdiv(_WANTED_PROGRAMS, num_kv_heads)
     # Each token has one part, and what is left of its keys is cut into parts of a share at least.
     num_items = num_tokens + num_shares - 1
     items = torch.empty((num_items, 8), dtype=torch.int32, device=positions.device)
     spans = torch.empty((num_tokens, 2), dtype=torch.int32, device=positions.device)
-    arrivals = torch.empty((num_tokens, num_kv_heads), dtype=torch.int32, device=positions.device)
     _share_out[(num_tokens,)](
-        positions, items, spans, arrivals, num_tokens, num_shares, num_items, parts, fixed, window or 0,
-        TP=triton.next_power_of_2(num_tokens), N=tile, HK=num_kv_heads, HP=triton.next_power_of_2(num_kv_heads),
-        CHUNK=64, HAS_WINDOW=window is not None, EARLY=starts_early(), num_warps=4, **early_launch(),
+        positions, items, spans, num_tokens, num_shares, num_items, parts, window or 0,
+        TP=triton.next_power_of_2(num_tokens), N=tile, CHUNK=64, HAS_WINDOW=window is not None,
+        EARLY=starts_early(num_tokens), num_warps=4, **early_launch(),
     )  # fmt: skip
-    return Shares(items, spans, arrivals, fixed, num_tokens * fixed + num_items)
+    return Shares(items, spans, parts, num_tokens * parts + num_items)
