@@ -46,7 +46,7 @@ class PrefillRows:
 class DecodeSlots:
     """Where the decode rows' keys lie in the cache, token by token, row behind row.
 
-    slots [Td * M * BS] int32, of no meaning behind the last row's; bounds [Td + 1] int32: where each row's begin.
+    slots [Td * M * BS] int32, 0 behind the last row's; bounds [Td + 1] int32: where each row's begin.
     page_lens [Td] int32: ones, the tokens of a row's last page when a page is a token.
     """
 
