@@ -26,7 +26,7 @@ from benchmarks.gpu_timing import seconds_in_a_graph
 TOKENS, _TILE_TOKENS, _NORM_TOKENS = (1, 8, 32, 128, 256), (1, 2, 4, 8, 16), (1, 8, 32, 128)
 # What the interpreter is given.
 _CPU_TOKENS = (1, 17)
-_MOST_BY_THREADS = 4
+_MOST_BY_THREADS = 2
 # Bytes of the weights of a graph, at least: several times the second-level cache of an H200.
 _MANY_BYTES = 256 << 20
 _MAX_STEPS = 8

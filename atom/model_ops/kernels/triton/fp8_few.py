@@ -1,7 +1,7 @@
 """Products of few tokens in fp8 with an fp8 weight that is read once: a decode step's time is the reading.
 
 As linear_few has them for 16 bits: by threads, which multiply the 16 values that they load of a row of the weight in
-float32, up to four tokens; and by tensor cores, up to 32, a product of 128 inputs a warp and step. Nothing is split
+float32, up to two tokens; and by tensor cores, up to 32, a product of 128 inputs a warp and step. Nothing is split
 over programs, so sums have one order, and a token's bits do not depend on the values of those beside it. Scales by row,
 or by 128 inputs where the outputs of a tile share theirs. Shapes: T tokens, N outputs, K inputs.
 """
@@ -25,7 +25,7 @@ from atom.model_ops.kernels.triton.early import (
 )
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, Rounded, round_to_float8, to_float8
 
-MAX_TOKENS, MAX_TOKENS_BY_THREADS = 32, 4
+MAX_TOKENS, MAX_TOKENS_BY_THREADS = 32, 2
 # Tokens of a product by tensor cores, at least.
 _FEWEST = 16
 # Values of 16 bytes, which a thread loads at a time.
@@ -136,7 +136,7 @@ def _fp8_by_threads(
     SMALLEST: tl.constexpr, IS_ROUNDED: tl.constexpr, HAS_GROUPS: tl.constexpr, HAS_BIAS: tl.constexpr,
     EVEN: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
-    """BN outputs of TP = 1, 2 or 4 tokens. EVEN: BK divides K. Each token's sums have a name: an axis for tokens would
+    """BN outputs of TP = 1 or 2 tokens. EVEN: BK divides K. Each token's sums have a name: an axis for tokens would
     have the compiler move the weight between threads.
     """
     let_next_start(EARLY)
@@ -148,7 +148,7 @@ def _fp8_by_threads(
     w_scale_at = w_scales + (tl.program_id(0) * BN // block_rows) * w_scale_row
     row_scales = 1.0 if HAS_GROUPS else tl.load(w_scales + rows // block_rows * w_scale_row)
     sums0 = tl.zeros((BN, BK // _LOAD), tl.float32)
-    sums1, sums2, sums3 = sums0, sums0, sums0
+    sums1 = sums0
     for step in tl.static_range(STEPS):
         start = step * BK
         if EVEN:
@@ -171,15 +171,6 @@ def _fp8_by_threads(
                     x, x_stride, x_scales, x_scale_row, 1, T, K, BK, STEPS, LARGEST, SMALLEST, HAS_GROUPS,
                     IS_ROUNDED, EVEN,
                 )  # fmt: skip
-            if TP > 2:
-                scale2 = _token_scale(
-                    x, x_stride, x_scales, x_scale_row, 2, T, K, BK, STEPS, LARGEST, SMALLEST, HAS_GROUPS,
-                    IS_ROUNDED, EVEN,
-                )  # fmt: skip
-                scale3 = _token_scale(
-                    x, x_stride, x_scales, x_scale_row, 3, T, K, BK, STEPS, LARGEST, SMALLEST, HAS_GROUPS,
-                    IS_ROUNDED, EVEN,
-                )  # fmt: skip
         inputs = _inputs(
             x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, scale0, 0, T, K, start,
             w.dtype.element_ty, BK, LARGEST, SMALLEST, HAS_GROUPS, IS_ROUNDED, EVEN,
@@ -191,23 +182,9 @@ def _fp8_by_threads(
                 w.dtype.element_ty, BK, LARGEST, SMALLEST, HAS_GROUPS, IS_ROUNDED, EVEN,
             )  # fmt: skip
             sums1 = _add(sums1, loaded, inputs, BN, BK)
-        if TP > 2:
-            inputs = _inputs(
-                x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, scale2, 2, T, K, start,
-                w.dtype.element_ty, BK, LARGEST, SMALLEST, HAS_GROUPS, IS_ROUNDED, EVEN,
-            )  # fmt: skip
-            sums2 = _add(sums2, loaded, inputs, BN, BK)
-            inputs = _inputs(
-                x, x_stride, x_scales, x_scale_row, x_scale_group, group_scales, scale3, 3, T, K, start,
-                w.dtype.element_ty, BK, LARGEST, SMALLEST, HAS_GROUPS, IS_ROUNDED, EVEN,
-            )  # fmt: skip
-            sums3 = _add(sums3, loaded, inputs, BN, BK)
     _store_token(sums0, row_scales * scale0, bias, out, 0, T, N, outputs, HAS_BIAS)
     if TP > 1:
         _store_token(sums1, row_scales * scale1, bias, out, 1, T, N, outputs, HAS_BIAS)
-    if TP > 2:
-        _store_token(sums2, row_scales * scale2, bias, out, 2, T, N, outputs, HAS_BIAS)
-        _store_token(sums3, row_scales * scale3, bias, out, 3, T, N, outputs, HAS_BIAS)
 
 
 @triton.jit(do_not_specialize=["T", "x_scale_group"])
