@@ -37,7 +37,7 @@ def engine(shape: Shape, device: torch.device, max_num_seqs: int, **settings: An
         given = {
             "max_model_len": 9216, "max_num_batched_tokens": 16384, "enable_prefix_caching": False,
             "enable_log_stats": False, "quantization": shape.quantization, "kv_cache_dtype": shape.kv_cache_dtype,
-            "max_num_seqs": max_num_seqs, "cudagraph_prefill_sizes": shape.graph_sizes,
+            "max_num_seqs": max_num_seqs,
         }  # fmt: skip
         core = EngineCore.create(
             Config.resolve(folder, load_dummy="xavier", device=device.type, **{**given, **settings})

@@ -8,8 +8,7 @@ from typing import Any
 PROMPT, ANSWER = 1024, 128
 BATCHES = (1, 8, 32, 128, 256)
 PREFILLS = ((1, 8192), (8, 2048), (1, 1024), (1, 128))
-# Steps that graphs of prefill steps are for: prompts alone, and decodes with tokens of a prompt beside them.
-SHORT_PREFILLS = ((1, 16), (1, 128), (1, 512))
+# Decodes, and tokens of a prompt beside them.
 MIXED = ((1, 128), (8, 128), (15, 400))
 
 
@@ -20,8 +19,7 @@ class Shape:
     quantization: fp8 for 8-bit weights in all products but the head's. kv_cache_dtype: as the flag. prefills, mixed,
     batches: what is measured, (count, length) of prompts, (decodes, length) of mixed steps, sizes of decode steps.
     drawn: the last of these, not greedy.
-    profiled, profiled_prefills: batch sizes and prompts whose kernels are listed. graph_sizes:
-    --cudagraph-prefill-sizes.
+    profiled, profiled_prefills: batch sizes and prompts whose kernels are listed.
     """
 
     hidden: int
@@ -42,7 +40,6 @@ class Shape:
     drawn: tuple[int, ...] = ()
     profiled: tuple[int, ...] = ()
     profiled_prefills: tuple[tuple[int, int], ...] = ()
-    graph_sizes: tuple[int, ...] | None = None
     start_bar: float | None = None
 
     def config(self) -> dict[str, Any]:
@@ -83,19 +80,10 @@ SHAPES = {
         {(1, 8192): 215.0, (8, 2048): 380.0}, profiled=(256,), profiled_prefills=((8, 2048),), start_bar=30.0,
     ),
 }  # fmt: skip
+_DECODED = replace(SHAPES["8B"], prefills=(), prefill_bars={}, profiled=(), profiled_prefills=())
 SHAPES["8B fp8 KV"] = replace(
-    SHAPES["8B"], kv_cache_dtype="fp8", decode_bars={1: 5.0, 8: 5.3, 32: 6.2, 128: 9.6, 256: 15.0}, prefill_bars={}
+    _DECODED, kv_cache_dtype="fp8", decode_bars={1: 5.0, 8: 5.3, 32: 6.2, 128: 9.6, 256: 15.0}
 )
 SHAPES["8B fp8 weights"] = replace(
-    SHAPES["8B"], quantization="fp8", decode_bars={1: 3.6, 8: 3.9, 32: 5.4, 128: 9.2, 256: 15.8}, prefill_bars={}
+    _DECODED, quantization="fp8", decode_bars={1: 3.6, 8: 3.9, 32: 5.4, 128: 9.2, 256: 15.8}, prefills=((8, 2048),)
 )
-_GRAPHS = {
-    f"{name} graphs": replace(
-        SHAPES[name], prefills=SHORT_PREFILLS, mixed=MIXED, batches=(), profiled=(), drawn=(),
-        profiled_prefills=(),
-        graph_sizes=(16, 32, 64, 128, 256, 512),
-    )
-    for name in ("0.6B", "8B")
-}  # fmt: skip
-# The small one first: a run that is cut short has the most of it.
-SHAPES = {"0.6B": SHAPES["0.6B"], "0.6B graphs": _GRAPHS["0.6B graphs"], **SHAPES, **_GRAPHS}

@@ -45,7 +45,7 @@ def test_every_cell_of_the_table_is_there_with_its_bar() -> None:
     measured = [shape for shape in SHAPES.values() if shape.batches]
     assert {f"{model} B={batch}" for model, shape in SHAPES.items() for batch in shape.batches} <= names
     assert all(shape.batches == (1, 8, 32, 128, 256) for shape in measured)
-    assert {f"0.6B{kind} {what}" for kind in ("", " graphs") for what in ("prefill 1x128", "mixed 8+128")} <= names
+    assert {"0.6B prefill 1x128", "0.6B mixed 8+128", "8B fp8 KV B=32", "8B fp8 weights prefill 8x2048"} <= names
     assert {"0.6B profile B=1", "8B profile B=256", "8B start", "0.6B prefill 1x128", "kernel decode splits"} <= names
     assert len(names) == len(all_cells())
     assert [shape.decode_bars[256] for shape in measured] == [9.5, 18.0, 15.0, 15.8]
