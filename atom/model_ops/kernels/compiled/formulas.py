@@ -41,20 +41,26 @@ def qkv_rope_write(
     """qkv [T, (HQ + 2 HK) * D], positions [T], cos_sin [P, D]; returns q [T, HQ, D], k and v [T, HK, D].
 
     cache_rows [N, D] is the cache as rows of a head and token, rows [T, 2 HK] where keys and values go there. It is an
-    argument in this form since a compiler would write into a view of one by copying all of it.
+    argument in this form since a compiler would write into a view of one by copying all of it. What comes back is laid
+    out so that nothing is copied: queries and keys in memory of their own, rounded half by half, values as a view of qkv.
     """
-    head_dim = cos_sin.shape[1]
-    heads = qkv.view(qkv.shape[0], -1, head_dim)
-    num_rotated = heads.shape[1] - rows.shape[1] // 2
-    turned = heads[:, :num_rotated]
-    wide = turned.float() if qk_norm is None else rms_norm(turned, qk_norm, eps).float()
+    head_dim, num_kv_heads = cos_sin.shape[1], rows.shape[1] // 2
     half = head_dim // 2
+    heads = qkv.view(qkv.shape[0], -1, head_dim)
     cos, sin = (part.unsqueeze(1).float() for part in cos_sin[positions].split(half, dim=-1))
-    first, second = wide[..., :half], wide[..., half:]
-    turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(qkv.dtype)
-    q, k, v = turned[:, :num_heads], turned[:, num_heads:], heads[:, num_rotated:]
-    cache_rows.index_put_((rows,), torch.cat((k, v), dim=1))
-    return q.contiguous(), k.contiguous(), v.contiguous()
+
+    def turned(first_head: int, last_head: int) -> torch.Tensor:
+        some = heads[:, first_head:last_head]
+        wide = some.float() if qk_norm is None else rms_norm(some, qk_norm[first_head:last_head], eps).float()
+        first, second = wide[..., :half], wide[..., half:]
+        halves = (first * cos - second * sin, second * cos + first * sin)
+        return torch.cat([x.to(qkv.dtype) for x in halves], dim=-1)
+
+    num_rotated = num_heads + num_kv_heads
+    q, k, v = turned(0, num_heads), turned(num_heads, num_rotated), heads[:, num_rotated:]
+    cache_rows.index_put_((rows[:, :num_kv_heads],), k)
+    cache_rows.index_put_((rows[:, num_kv_heads:],), v)
+    return q, k, v
 
 
 def decode_weights(
