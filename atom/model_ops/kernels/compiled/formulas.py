@@ -42,7 +42,7 @@ def qkv_rope_write(
 
     cache_rows [N, D] is the cache as rows of a head and token, rows [T, 2 HK] where keys and values go there. It is an
     argument in this form since a compiler would write into a view of one by copying all of it. What comes back is laid
-    out so that nothing is copied: queries and keys in memory of their own, rounded half by half, values as a view of qkv.
+    out so that nothing is copied: q and k in memory of their own, rounded half by half, v as a view of qkv.
     """
     head_dim, num_kv_heads = cos_sin.shape[1], rows.shape[1] // 2
     half = head_dim // 2
