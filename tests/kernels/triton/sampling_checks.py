@@ -66,6 +66,33 @@ def check_draws_by_bounds(device: torch.device) -> None:
         assert torch.equal(found.cpu(), wanted), (kind, order.tolist())
 
 
+def check_bounds_hold_the_threshold(device: torch.device) -> None:
+    """Bins of few values; values of bfloat16, each of them many times, that are farther apart than bins are wide.
+
+    In the interpreter, none of them may need a search through the whole row, which is right as well, but slow.
+    """
+    form = drawing.Form(part=2048, group=64, room=512)
+    random_numbers = torch.Generator().manual_seed(0)
+    search = drawing.row_threshold
+    if device.type == "cpu":
+        drawing.row_threshold = _no_search
+    try:
+        for mean, top_p in ((0.0, 0.5), (20.0, 0.95)):
+            rows = 8
+            logits = (3.0 * torch.randn(rows, 18_000, generator=random_numbers) + mean).bfloat16()
+            ones = torch.ones(rows)
+            given = (ones, 0 * ones.int(), top_p * ones, 0 * ones, torch.rand(rows, generator=random_numbers))
+            wanted = plain.sample(logits.float(), *given)
+            found = drawing.sample_by(form, logits.to(device), *(column.to(device) for column in given))
+            assert torch.equal(found.cpu(), wanted), (mean, top_p)
+    finally:
+        drawing.row_threshold = search
+
+
+def _no_search(*_: object) -> None:
+    raise AssertionError("the bounds do not hold the threshold")
+
+
 def check_draws_in_a_view(device: torch.device) -> None:
     """Rows that do not follow each other in memory; a uniform just below one; a first token that is impossible."""
     wide = torch.full((3, 40), float("nan"), device=device)
@@ -114,6 +141,7 @@ def check_verification(device: torch.device) -> None:
 SAMPLING_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "draws": check_draws,
     "draws by bounds": check_draws_by_bounds,
+    "bounds of draws": check_bounds_hold_the_threshold,
     "draws in a view": check_draws_in_a_view,
     "uniforms": check_uniforms,
     "masks": check_masks,

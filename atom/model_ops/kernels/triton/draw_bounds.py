@@ -2,18 +2,19 @@
 
 Top-k: the k-th largest of the largest values of groups is a lower bound of the k-th largest value, and hardly more than
 k values are above it. They are in about k groups; where these are few, they are read instead of gathering.
-Top-p: the values are counted in bins of equal width below the row's largest; what a bin weighs is estimated from its
-middle, and the bins around the one in which the estimate passes top-p's share are taken. Where they hold too many
-values they are cut into bins once more. Estimates only choose: what lies above the chosen values is summed exactly, and
-shows whether the choice was right.
+Top-p: the values are counted in bins of equal width below the row's largest; what a bin weighs lies between its values
+all at its lower bound and all at its upper one, and the bins in which the sum may pass top-p's share are taken. Where
+they hold too many values they are cut into bins once more. To take values as spread evenly would not be safe: those of
+bfloat16 are few, and while some bins hold hundreds that are equal, the ones between them are empty. What lies above the
+chosen values is summed exactly, and shows whether the choice was right.
 
 Scratch of a row in P parts, by type:
 floats: largest value of each part; its smallest that is finite; the bounds, 2; the gathered values, ROOM; the largest
 values of groups. doubles: of each part, the weights relative to its own largest; then relative to the row's, those
 above the first bounds; those above the second ones; those of them that min-p keeps. ints: the bins, twice; how many
-values the last bounds hold; how many the first ones; the keys of the smallest and the largest value in the last ones;
-how many groups are to be read instead of gathered values, and three without a meaning; the columns of the gathered, or
-the groups, ROOM.
+values the last bounds hold; whether there are second bins; the keys of the smallest and the largest value that the last
+bounds hold; how many groups are to be read instead of gathered values, and three without a meaning; the columns of the
+gathered, or the groups, ROOM.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ BINS = tl.constexpr(64)
 # Where the ints behind the bins begin, and the columns.
 INSIDE = tl.constexpr(128)
 COLUMNS = tl.constexpr(136)
-# Bins taken on both sides of the one that is meant.
-_MARGIN = tl.constexpr(1)
+# Bins by which bounds are wider than what is meant: a value on the edge of two is counted in either, by rounding.
+_MARGIN = tl.constexpr(1 / 512)
 # Values below the bins weigh together at most exp(-_SPARE) of what top-p leaves out.
 _SPARE = tl.constexpr(3.0)
+# exp(-_SPARE), rounded up.
+_BELOW = tl.constexpr(0.0498)
 # So few values of a part are put into bins one by one.
 _FEW = tl.constexpr(256)
 # Values that are gathered at once.
@@ -97,23 +100,37 @@ def _add_to_bins(bins, values, is_inside, upper, lower):
 
 
 @triton.jit
-def _chosen(bins, high, upper, lower, top, wanted, left_out):
-    """The bins around the one that reaches `wanted` or, where that is more precise, above which `left_out` is the rest.
+def _passed(from_above, from_below, beyond, wanted, left_out):
+    """The bin in which such masses reach `wanted` or, where that is more precise, above which `left_out` is the rest.
 
-    The bounds, the lower one inclusive, and how many values are between. high: the upper bound of the first bin.
+    beyond: what lies below the bins.
+    """
+    below = tl.cumsum(from_below, axis=0, reverse=True) - from_below + beyond
+    is_before = tl.where(wanted > left_out, below > left_out, tl.cumsum(from_above, axis=0) < wanted)
+    return tl.minimum(tl.sum(is_before.to(tl.int32), axis=0), BINS - 1)
+
+
+@triton.jit
+def _chosen(bins, high, upper, lower, top, wanted, left_out, MOST: tl.constexpr):
+    """The bins that may hold the value at which the weights from above reach `wanted`, which leaves out `left_out`.
+
+    The bounds, the lower one inclusive, and how many values are between. high: the upper bound of the first bin. Where
+    they hold more than MOST values, the likeliest bin alone.
     """
     places = tl.arange(0, BINS)
     numbers = tl.load(bins + places)
     width = (upper - lower) / BINS
-    # What a bin weighs if its values lie evenly.
-    masses = numbers.to(tl.float32) * tl.exp(upper - (places + 0.5) * width - top) * (1.0 + width * width / 24)
-    below = tl.cumsum(masses, axis=0, reverse=True) - masses
-    is_before = tl.where(wanted > left_out, below > left_out, tl.cumsum(masses, axis=0) < wanted)
-    place = tl.minimum(tl.sum(is_before.to(tl.int32), axis=0), BINS - 1)
-    found_high = tl.where(place <= _MARGIN, high, upper - (place - _MARGIN).to(tl.float32) * width)
-    last = place + 1 + _MARGIN
-    found_low = tl.where(last >= BINS, lower, upper - last.to(tl.float32) * width)
-    inside = tl.sum(tl.where((places >= place - _MARGIN) & (places < last), numbers, 0), axis=0)
+    most = numbers.to(tl.float32) * tl.exp(upper - places.to(tl.float32) * width - top)
+    least = most * tl.exp(-width)
+    first = _passed(most, least, 0.0, wanted, left_out)
+    last = _passed(least, most, left_out * _BELOW, wanted, left_out)
+    inside = tl.sum(tl.where((places >= first) & (places <= last), numbers, 0), axis=0)
+    if inside > MOST:
+        evenly = most * tl.exp(-0.5 * width) * (1.0 + width * width / 24)
+        first = _passed(evenly, evenly, 0.0, wanted, left_out)
+        last = first
+    found_high = tl.where(first == 0, high, upper - (first.to(tl.float32) - _MARGIN) * width)
+    found_low = tl.where(last == BINS - 1, lower, upper - (last.to(tl.float32) + 1.0 + _MARGIN) * width)
     return found_high, found_low, inside
 
 
@@ -166,12 +183,15 @@ def count_again(
         whole = tl.sum(weights, axis=0)
         left_out = ((1.0 - top_p.to(tl.float64)) * whole).to(tl.float32)
         lower = _lower(floats, count, size, top, left_out, COUNT)
-        high, low, inside = _chosen(bins, float("inf"), top, lower, top, (top_p * whole).to(tl.float32), left_out)
+        wanted = (top_p.to(tl.float64) * whole).to(tl.float32)
+        high, low, inside = _chosen(bins, float("inf"), top, lower, top, wanted, left_out, 0x7FFFFFFF)
+        # Some room is left for what the margins add: it may be many equal values.
+        is_again = inside > ROOM - ROOM // 4
         if part == 0:
             tl.store(floats + 2 * count, low)
             tl.store(floats + 2 * count + 1, high)
-            tl.store(bins + INSIDE + 1, inside)
-        if inside > ROOM:
+            tl.store(bins + INSIDE + 1, is_again.to(tl.int32))
+        if is_again:
             columns = part * PART + tl.arange(0, PART)
             values = scaled(logits + index * stride, columns, size, tl.load(temperatures + index))
             above = tl.where(values >= high, tl.exp(values - top), 0.0)
@@ -180,12 +200,12 @@ def count_again(
 
 
 @triton.jit
-def _second_bounds(bins, doubles, count, high, low, top, whole, top_p, COUNT: tl.constexpr):
+def _second_bounds(bins, doubles, count, high, low, top, whole, top_p, ROOM: tl.constexpr, COUNT: tl.constexpr):
     """The bounds of top-p from the second bins."""
     parts = tl.arange(0, COUNT)
     above = tl.sum(tl.load(doubles + count + parts, mask=parts < count, other=0.0), axis=0)
     wanted = tl.maximum(top_p.to(tl.float64) * whole - above, 0.0).to(tl.float32)
-    found_high, found_low, _ = _chosen(bins + BINS, high, tl.minimum(high, top), low, top, wanted, float("inf"))
+    found_high, found_low, _ = _chosen(bins + BINS, high, tl.minimum(high, top), low, top, wanted, float("inf"), ROOM)
     return found_high, found_low
 
 
@@ -218,7 +238,7 @@ def collect(
     # What a row's filters do not need holds no meaning, but waiting once is better than to ask first.
     top_k, top_p, min_p = tl.load(top_ks + index), tl.load(top_ps + index), tl.load(min_ps + index)
     low, high = tl.load(floats + 2 * count), tl.load(floats + 2 * count + 1)
-    num_first, num_groups = tl.load(ints + INSIDE + 1), tl.load(ints + INSIDE + 4)
+    is_again, num_groups = tl.load(ints + INSIDE + 1), tl.load(ints + INSIDE + 4)
     is_filtered = ((top_k > 0) & (top_k < size)) | (top_p < 1.0)
     if (is_filtered | (min_p > 0.0)) & (num_groups == 0):
         row, temperature = logits + index * stride, tl.load(temperatures + index)
@@ -227,9 +247,9 @@ def collect(
         least = top + tl.log(min_p)
         if not is_filtered:
             high, low = least, least
-        elif num_first > ROOM:
+        elif is_again > 0:
             whole = tl.sum(masses, axis=0)
-            high, low = _second_bounds(ints, doubles, count, high, low, top, whole, top_p, COUNT)
+            high, low = _second_bounds(ints, doubles, count, high, low, top, whole, top_p, ROOM, COUNT)
         above = tl.zeros((), tl.float64)
         kept = above
         if high <= top:
