@@ -36,8 +36,10 @@ def attention_decode(
     """q [Td, HQ, D] over each row's cached keys, its own token's among them; returns [Td, HQ * D]."""
     softmax = Softmax(scale, window, soft_cap, sinks)
     if plan.several:
-        rows = [_attend_cached(q, kv_cache, kv_scales, plan, row, softmax) for row in plan.several]
-        return rows[0] if len(rows) == 1 else torch.cat(rows)
+        out = q.new_empty(q.shape)
+        for row in plan.several:
+            _attend_cached(q, kv_cache, kv_scales, plan, row, softmax, out)
+        return out.flatten(1)
     first = plan.single[0]
     if first.rows is None:
         return _attend_group(q, kv_cache, kv_scales, plan, first, softmax)
@@ -61,13 +63,13 @@ def attention_prefill(
 ) -> torch.Tensor:
     """q [Tp, HQ, D], k and v [Tp, HK, D] of the prefill rows; returns [Tp, HQ * D]."""
     softmax = Softmax(scale, window, soft_cap, sinks)
-    rows = []
+    out = q.new_empty(q.shape)
     for row in plan.prefills:
         if row.num_context:
-            rows.append(_attend_cached(q, kv_cache, kv_scales, plan, row, softmax))
+            _attend_cached(q, kv_cache, kv_scales, plan, row, softmax, out)
         else:
-            rows.append(_attend_fresh(q, k, v, plan, row, softmax))
-    return rows[0] if len(rows) == 1 else torch.cat(rows)
+            _attend_fresh(q, k, v, plan, row, softmax, out)
+    return out.flatten(1)
 
 
 def _attend_group(
@@ -127,11 +129,17 @@ def weighted_values(weights: torch.Tensor, kv_cache: torch.Tensor, plan: Plan, g
 
 
 def _attend_fresh(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, plan: Plan, row: SequenceRow, softmax: Softmax
-) -> torch.Tensor:
-    """A row with nothing in the cache: its own keys and values are all there is. Returns [Tq, HQ * D]."""
-    query, key, value = (x[row.start : row.end] for x in (q, k, v))
-    return _attend_causally(query, key.transpose(0, 1), value.transpose(0, 1), plan, softmax)
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    plan: Plan,
+    row: SequenceRow,
+    softmax: Softmax,
+    out: torch.Tensor,
+) -> None:
+    """A row with nothing in the cache: its own keys and values are all there is. Its part of out is written."""
+    query, key, value, its_out = (x[row.start : row.end] for x in (q, k, v, out))
+    _attend_causally(query, key.transpose(0, 1), value.transpose(0, 1), plan, softmax, its_out)
 
 
 def _attend_cached(
@@ -141,14 +149,16 @@ def _attend_cached(
     plan: Plan,
     row: SequenceRow,
     softmax: Softmax,
-) -> torch.Tensor:
-    """A row whose earlier tokens, and by now its own, are in the cache. Returns [Tq, HQ * D]."""
-    query = q[row.start : row.end]
+    out: torch.Tensor,
+) -> None:
+    """A row whose earlier tokens, and by now its own, are in the cache. Its part of out [T, HQ, D] is written."""
+    query, its_out = q[row.start : row.end], out[row.start : row.end]
     if kv_scales is not None:
         query = _by_head(query, kv_scales[0])
     keys, values = (x[0, :, : row.num_keys] for x in gather(kv_cache, row.block_ids, plan, q.dtype))
-    out = _attend_causally(query, keys, values, plan, softmax)
-    return out if kv_scales is None else _by_head(out.view(query.shape), kv_scales[1]).flatten(1)
+    _attend_causally(query, keys, values, plan, softmax, its_out)
+    if kv_scales is not None:
+        its_out.copy_(_by_head(its_out, kv_scales[1]))
 
 
 def _by_head(x: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
@@ -157,27 +167,28 @@ def _by_head(x: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
 
 
 def _attend_causally(
-    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, plan: Plan, softmax: Softmax
-) -> torch.Tensor:
-    """query [Tq, HQ, D], the last tokens of keys and values [HK, L, D]. Returns [Tq, HQ * D].
+    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, plan: Plan, softmax: Softmax, out: torch.Tensor
+) -> None:
+    """query [Tq, HQ, D], the last tokens of keys and values [HK, L, D], to out, which is like query.
 
-    Some queries at a time, over the keys that any of them sees.
+    Some queries at a time, over the keys that any of them sees. Query heads of a key head lie side by side in a token,
+    and so they do as rows of a product: what is copied in and out of it comes in longer runs than heads one by one.
     """
     num_kv_heads, num_keys, head_dim = keys.shape
     num_queries, num_heads, _ = query.shape
+    group = num_heads // num_kv_heads
     layout = torch.contiguous_format
     keys = keys.to(torch.float32, copy=True, memory_format=layout).mul_(softmax.scale)
     values = values.contiguous()
-    out = query.new_empty(query.shape)
+    query, out = (x.view(num_queries, num_kv_heads, group, head_dim).transpose(0, 1) for x in (query, out))
     for start in range(0, num_queries, _QUERIES):
-        some = query[start : start + _QUERIES]
-        last = num_keys - num_queries + start + len(some)
-        first = 0 if softmax.window is None else max(0, last - len(some) + 1 - softmax.window)
-        num_before = 0 if softmax.window is None else last - len(some) - first
-        mask = plan.causal_mask(len(some), num_before, softmax.window)
-        heads = some.transpose(0, 1).to(torch.float32, memory_format=layout).reshape(num_kv_heads, -1, head_dim)
-        logits = torch.bmm(heads, keys[:, first:last].transpose(1, 2))
-        weights = weigh(logits.view(num_heads, len(some), -1), mask, softmax).to(values.dtype)
-        attended = torch.bmm(weights.view(logits.shape), values[:, first:last])
-        out[start : start + _QUERIES] = attended.view(num_heads, len(some), head_dim).transpose(0, 1)
-    return out.flatten(1)
+        some = query[:, start : start + _QUERIES]
+        number = some.shape[1]
+        last = num_keys - num_queries + start + number
+        first = 0 if softmax.window is None else max(0, last - number + 1 - softmax.window)
+        num_before = 0 if softmax.window is None else last - number - first
+        mask = plan.causal_mask(number, num_before, softmax.window, group)
+        rows = some.to(torch.float32, memory_format=layout).reshape(num_kv_heads, -1, head_dim)
+        logits = torch.bmm(rows, keys[:, first:last].transpose(1, 2))
+        attended = torch.bmm(weigh(logits, mask, softmax).to(values.dtype), values[:, first:last])
+        out[:, start : start + _QUERIES] = attended.view(some.shape)

@@ -134,10 +134,10 @@ class Plan:
 
         return self.keep(("mask", id(group), num_heads, window, dtype), make)
 
-    def causal_mask(self, num_queries: int, num_before: int, window: int | None) -> torch.Tensor:
-        """[num_queries, num_before + num_queries] float32: queries over the keys before them and their own.
+    def causal_mask(self, num_queries: int, num_before: int, window: int | None, group: int = 1) -> torch.Tensor:
+        """[num_queries * group, num_before + num_queries] float32: queries over the keys before them and their own.
 
-        0 where a query sees a key, else -inf.
+        0 where a query sees a key, else -inf. group: rows of each query, one after another.
         """
 
         def make() -> torch.Tensor:
@@ -147,9 +147,9 @@ class Plan:
             hidden = keys > queries
             if window is not None:
                 hidden |= keys <= queries - window
-            return _additive(hidden, torch.float32)
+            return _additive(hidden, torch.float32).repeat_interleave(group, dim=0)
 
-        return self.keep(("causal", num_queries, num_before, window), make)
+        return self.keep(("causal", num_queries, num_before, window, group), make)
 
 
 def _additive(hidden: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -26,16 +26,19 @@ class Softmax(NamedTuple):
 
 
 def weigh(logits: torch.Tensor, mask: torch.Tensor, softmax: Softmax) -> torch.Tensor:
-    """logits [..., HQ, Tq, L] float32, scaled, which is overwritten, to weights of that shape.
+    """logits [..., H, R, L] float32, scaled, which is overwritten, to weights of that shape.
 
-    mask [..., Tq, N]: added to the last N keys' logits, 0 or -inf.
+    R are the queries, of HQ / H heads side by side. mask [..., R, N]: added to the last N keys' logits, 0 or -inf.
     """
     if softmax.soft_cap:
         logits.div_(softmax.soft_cap).tanh_().mul_(softmax.soft_cap)
     logits[..., logits.shape[-1] - mask.shape[-1] :].add_(mask.unsqueeze(-3))
     if softmax.sinks is None:
         return torch.softmax(logits, dim=-1)
-    sinks = softmax.sinks.view(-1, 1, 1).expand(*logits.shape[:-1], 1)
+    num_heads, num_rows = logits.shape[-3:-1]
+    group = len(softmax.sinks) // num_heads
+    sinks = softmax.sinks.view(num_heads, 1, group).expand(-1, num_rows // group, -1).reshape(num_heads, num_rows, 1)
+    sinks = sinks.expand(*logits.shape[:-1], 1)
     return torch.softmax(torch.cat((logits, sinks), dim=-1), dim=-1)[..., :-1]
 
 
