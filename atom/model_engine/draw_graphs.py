@@ -15,8 +15,9 @@ import torch
 
 from atom.model_engine.decode_graphs import DecodeGraphs
 from atom.model_engine.device_copies import overwrite, upload
-from atom.model_engine.graph_capture import capture
+from atom.model_engine.graph_capture import capture, capture_each
 from atom.model_engine.input_batch import InputBatch, SampledRows
+from atom.model_engine.memory_profile import explain_out_of_memory
 from atom.model_engine.sampling_state import unpack_draws
 from atom.model_engine.step_graphs import StepGraphs
 from atom.model_ops.kernels.select import Kernels
@@ -48,7 +49,10 @@ class DrawGraphs:
         self._inputs = inputs
         self._draw = draw
         self._pool = torch.cuda.graph_pool_handle()
-        self._graphs = {size: self._capture(size, decodes[size]) for size in sorted(decodes, reverse=True)}
+        self._graphs = capture_each(
+            "draw", sorted(decodes, reverse=True), lambda size: self._capture(size, decodes[size]),
+            lambda size: (size, 1), inputs.device, None,
+        )  # fmt: skip
 
     def _capture(self, size: int, outputs: DecodeOutputs) -> _Graph:
         none = np.empty(0, np.int64)
@@ -76,12 +80,16 @@ class DrawGraphs:
 
 
 def capture_draws(graphs: Sequence[StepGraphs], kernels: Kernels, inputs: InputBatch) -> dict[StepGraphs, DrawGraphs]:
-    """By the graphs of decodes, those that draw after them; none where kernels wait for the device."""
+    """By the graphs of decodes, those that draw after them; none where kernels wait for the device.
+
+    MemoryError that says what to change.
+    """
     if any(kernels.choice[name] != "triton" for name in ("philox_uniform", "sample")):
         return {}
     sampler = Sampler(kernels)
-    return {
-        decodes: DrawGraphs(decodes.outputs(), sampler, inputs)
-        for decodes in graphs
-        if isinstance(decodes, DecodeGraphs)
-    }
+    with explain_out_of_memory("capturing draw graphs", "give a smaller --gpu-memory-utilization, or --enforce-eager"):
+        return {
+            decodes: DrawGraphs(decodes.outputs(), sampler, inputs)
+            for decodes in graphs
+            if isinstance(decodes, DecodeGraphs)
+        }
