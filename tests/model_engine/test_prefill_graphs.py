@@ -245,7 +245,8 @@ def test_every_capture_is_told_and_traced(
     names = [(2, 1), (6, 4), (6, 8), (11, 4), (11, 8)]
     assert files == sorted(f"bs_{rows}_q_{tokens}_rank0.json.gz" for rows, tokens in names)
     lines = [record.message for record in caplog.records if record.message.startswith("captured")]
-    assert [line.split(",")[0] for line in lines] == ["captured 1 decode graphs", "captured 4 prefill graphs"]
+    told = [line.split(",")[0] for line in lines]
+    assert told == ["captured 1 decode graphs", "captured 4 prefill graphs", "captured 1 draw graphs"]
 
 
 def test_there_are_graphs_unless_they_are_not_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
