@@ -78,7 +78,7 @@ test: $(STAMP)  ## the test suite, on the CPU
 	$(PY) -m pytest -q -n 2 $(TESTS)
 
 test-gpu: $(STAMP)  ## the tests that need a GPU
-	$(PY) -m pytest -q -m 'gpu and not soak' tests
+	$(PY) -m pytest -q -n 8 -m 'gpu and not soak' tests
 
 soak-gpu: $(STAMP)  ## five minutes of mixed load on a GPU; ATOM_SOAK_SECONDS
 	$(PY) -m pytest -q -s -m soak tests/model_engine/test_soak.py
