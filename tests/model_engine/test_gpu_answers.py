@@ -13,7 +13,7 @@ from atom import LLMEngine, SamplingParams
 
 QUESTIONS = Path(__file__).parents[2] / "tools" / "eval" / "data" / "answers.jsonl"
 NUM_PROMPTS = 20
-# Up to where answers that go on past their end are compared.
+# What 16 bits must get right, of each answer.
 FIRST_TOKENS = 32
 
 
@@ -78,14 +78,14 @@ def test_bfloat16_gives_the_same_answers(device: str, in_float32: list[list[int]
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_bfloat16_goes_on_as_float32_does(device: str, in_float32: list[list[int]], record_property: Any) -> None:
-    """Past the end of an answer the model never learned to go on, and its two best tokens are often nearly alike:
-    of 20 answers one may go another way within the first tokens. Where the others do is printed (`-rP`).
+    """Past the end of an answer, too, where the model never learned to go on. Differences further on are counted and
+    printed (`-rP`), and no failure.
     """
     found = answers(96, True, device=device, dtype="bfloat16")
     places = first_differences(found, in_float32)
     record_property("first_differences", places)
     print(f"bfloat16 on {device}: {len(places)} of {len(found)} answers of 96 tokens differ, from token {places}")
-    assert len([place for place in places.values() if place < FIRST_TOKENS]) <= 1
+    assert {prompt: place for prompt, place in places.items() if place < FIRST_TOKENS} == {}
 
 
 @pytest.mark.parametrize("device", DEVICES)
