@@ -73,7 +73,7 @@ SHAPES = {
     "0.6B": Shape(
         1024, 28, 16, 3072, True, {1: 1.6, 8: 1.8, 32: 2.9, 128: 5.4, 256: 9.5},
         {(1, 8192): 35.0, (8, 2048): 44.0, (1, 128): 6.0}, mixed=MIXED, profiled=(1,), drawn=(1, 256),
-        profiled_prefills=((8, 2048),),
+        profiled_prefills=((8, 2048), (1, 1024)),
     ),
     "8B": Shape(
         4096, 36, 32, 12288, False, {1: 5.0, 8: 5.3, 32: 6.3, 128: 10.7, 256: 18.0},
@@ -85,5 +85,6 @@ SHAPES["8B fp8 KV"] = replace(
     _DECODED, kv_cache_dtype="fp8", decode_bars={1: 5.0, 8: 5.3, 32: 6.2, 128: 9.6, 256: 15.0}
 )
 SHAPES["8B fp8 weights"] = replace(
-    _DECODED, quantization="fp8", decode_bars={1: 3.6, 8: 3.9, 32: 5.4, 128: 9.2, 256: 15.8}, prefills=((8, 2048),)
+    _DECODED, quantization="fp8", decode_bars={1: 3.6, 8: 3.9, 32: 5.4, 128: 9.2, 256: 15.8}, prefills=((8, 2048),),
+    profiled=(256,),
 )
