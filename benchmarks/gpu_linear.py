@@ -130,7 +130,7 @@ def _chosen(lines: int | None = None) -> Product:
             return F.linear(x, weight)
         if lines is not None and tile.stages:
             tile = dataclasses.replace(tile, lines=lines)
-        return few_linear(x, weight, None, tile)
+        return few_linear(x, weight, None, tile, x.dtype)
 
     return product
 
@@ -220,7 +220,7 @@ def _described(tile: Tile) -> str:
 
 
 def _ours(tile: Tile) -> Product:
-    return lambda x, weight: few_linear(x, weight, None, tile)
+    return lambda x, weight: few_linear(x, weight, None, tile, x.dtype)
 
 
 def _row(name: str, product: Callable[[torch.Tensor, Any], Any], tokens: int, copies: list[Any]) -> dict[str, Any]:

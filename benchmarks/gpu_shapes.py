@@ -85,6 +85,9 @@ SHAPES["8B fp8 KV"] = replace(
     _DECODED, kv_cache_dtype="fp8", decode_bars={1: 5.0, 8: 5.3, 32: 6.2, 128: 9.6, 256: 15.0}
 )
 SHAPES["8B fp8 weights"] = replace(
-    _DECODED, quantization="fp8", decode_bars={1: 3.6, 8: 3.9, 32: 5.4, 128: 9.2, 256: 15.8}, prefills=((8, 2048),),
+    _DECODED,
+    quantization="fp8",
+    decode_bars={1: 3.6, 8: 3.9, 32: 5.4, 128: 9.2, 256: 15.8},
+    prefills=((8, 2048),),
     profiled=(256,),
 )

@@ -39,9 +39,9 @@ def run_largest_step(
     ones = torch.ones(count, device=device)
     numbers = torch.arange(count, device=device)
     top_k = torch.full((count,), 2, dtype=torch.int32, device=device)
-    # In float32, as logits with penalties are.
-    logits = logits.to(torch.float32)
-    Sampler(kernels)(logits, RandomRows(None, ones, top_k, 0.9 * ones, 0 * ones, numbers, numbers))
+    # A copy in float32, as logits with penalties are, beside the model's own.
+    edited = logits.to(torch.float32, copy=True)
+    Sampler(kernels)(edited, RandomRows(None, ones, top_k, 0.9 * ones, 0 * ones, numbers, numbers))
     torch.cuda.synchronize(device)
     for layer in layers:
         layer.bind_cache(torch.empty(0))

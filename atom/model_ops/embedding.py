@@ -41,7 +41,7 @@ class LMHead(Layer):
         self.build = build
         # In a tuple, so that the module tree does not list the table twice.
         self._tied_to = (tied_to,)
-        self._linear = build.kernels["linear"]
+        self._logits = build.kernels["logits"]
         self._packed: Any = None
 
     def weight_slots(self) -> Iterator[WeightSlot]:
@@ -57,5 +57,5 @@ class LMHead(Layer):
         self.weight = None
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """[S, H] to [S, V]."""
-        return self._linear(hidden, self._packed)
+        """[S, H] to [S, V], in float32 on a GPU."""
+        return self._logits(hidden, self._packed)

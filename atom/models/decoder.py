@@ -131,7 +131,7 @@ class CausalLM(Layer):
         return self.model(step, tokens)
 
     def compute_logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """hidden [S, H] to logits [S, V]."""
+        """hidden [S, H] to logits [S, V], in float32 on a GPU."""
         return self.lm_head(hidden)
 
     def attention_layers(self) -> Iterator[Attention]:

@@ -113,6 +113,16 @@ OPERATIONS: dict[str, Operation] = {
         ),
         returns=Argument(name="returns", type="tensor", shape=("T", "N"), dtypes=("float",)),
     ),
+    "logits": Operation(
+        name="logits",
+        group="linear",
+        summary="As `linear`, of a head's weight; its sums are left in float32 on a GPU, so that tokens of nearly the same logit keep their order.",
+        arguments=(
+            Argument(name="x", type="tensor", shape=("T", "K"), dtypes=("float",)),
+            Argument(name="packed", type="object", help="what linear_pack returned"),
+        ),
+        returns=Argument(name="returns", type="tensor", shape=("T", "N"), dtypes=("float",)),
+    ),
     "fp8_linear_pack": Operation(
         name="fp8_linear_pack",
         group="fp8_linear",

@@ -115,11 +115,12 @@ def test_operations_that_share_the_cache_share_its_layout() -> None:
 
 @pytest.mark.parametrize("asked", ["linear=reference", "linear_pack=reference", "linear=reference,rms_norm=reference"])
 def test_a_backend_that_is_named_for_an_operation_does_the_group_where_it_shares_one(asked: str) -> None:
-    both = table_with(linear={"triton": entry()}, linear_pack={"triton": entry()})
+    group = ("linear_pack", "linear", "logits")
+    every = table_with(**{name: {"triton": entry()} for name in group})
     for platform in ("cuda", "rocm"):
         for overrides, backend in (("", "triton"), (asked, "reference")):
-            choice = select_kernels(platform, overrides, both).choice
-            assert (choice["linear"], choice["linear_pack"]) == (backend, backend)
+            choice = select_kernels(platform, overrides, every).choice
+            assert {choice[name] for name in group} == {backend}
     with pytest.raises(ValueError, match=r"no usable kernel for linear.*triton: not implemented"):
         select_kernels("cuda", "linear=triton", table_with())
 

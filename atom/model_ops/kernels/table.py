@@ -20,6 +20,11 @@ TABLE: dict[str, dict[str, str]] = {
         "triton": f"{_TRITON}.linear:linear",
         "aiter": f"{_AITER}.linear:linear",
     },
+    "logits": {
+        "reference": f"{_REFERENCE}.linear:logits",
+        "triton": f"{_TRITON}.linear:logits",
+        "aiter": f"{_AITER}.linear:logits",
+    },
     "fp8_linear_pack": {
         "reference": f"{_REFERENCE}.fp8_linear:fp8_linear_pack",
         "triton": f"{_TRITON}.fp8_linear:fp8_linear_pack",

@@ -49,6 +49,8 @@ def test_linear(aiter: StandIn, kernels: Kernels, has_bias: bool) -> None:
     found = kernels["linear"](x, kernels["linear_pack"](weight, bias))
     torch.testing.assert_close(found, linear.linear(x, linear.linear_pack(weight, bias)), atol=5e-2, rtol=2e-2)
     assert aiter.last("aiter.tuned_gemm.tgemm.mm")["bias"] is bias
+    torch.testing.assert_close(kernels["logits"](x, kernels["linear_pack"](weight, bias)).to(x.dtype), found)
+    assert aiter.names() == ["aiter.tuned_gemm.tgemm.mm"], "logits are not rounded on the way"
 
 
 @pytest.mark.parametrize("operation", ["rms_norm", "add_rms_norm", "silu_and_mul"])

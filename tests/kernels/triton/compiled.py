@@ -173,7 +173,8 @@ def few_tokens() -> None:
     ):  # fmt: skip
         weight = torch.zeros(outputs, width, dtype=torch.bfloat16)
         x = weight[:1].expand(tokens, -1)
-        few_linear(x, weight, weight[:, 0].contiguous() if tokens == 8 else None, tile)
+        dtype = x.dtype if tokens == 8 else torch.float32
+        few_linear(x, weight, weight[:, 0].contiguous() if tokens == 8 else None, tile, dtype)
 
 
 def early(float8: torch.dtype) -> None:
@@ -184,7 +185,7 @@ def early(float8: torch.dtype) -> None:
     norm.add_rms_norm(x, x.clone(), x[0], 1e-6)
     activation.silu_and_mul(x)
     for tile in (by_threads(8, 1024, 4), by_tensor_cores(8, 8, 6), by_rows(32, 128, 2, 8)):
-        few_linear(x, torch.zeros(64, 1024, dtype=torch.bfloat16), None, tile)
+        few_linear(x, torch.zeros(64, 1024, dtype=torch.bfloat16), None, tile, torch.bfloat16)
     form = fp8_quantize.InputForm(float8)
     weight, scales = torch.zeros(64, 1024, dtype=float8), torch.ones(64, 1)
     packed = fp8_linear.PackedFloat8Linear(weight, scales, 1, None, fp8_linear._by_triton, form)

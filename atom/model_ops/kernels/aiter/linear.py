@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from atom.model_ops.kernels.aiter.library import load
+from atom.model_ops.kernels.unrounded import unrounded_linear
 
 _mm = load("aiter.tuned_gemm.tgemm.mm")
 
@@ -27,3 +28,8 @@ def linear_pack(weight: torch.Tensor, bias: torch.Tensor | None) -> PackedLinear
 def linear(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
     """x [T, K] to [T, N]."""
     return _mm(x, packed.weight, bias=packed.bias)
+
+
+def logits(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
+    """As `linear`, in float32 and so by torch: AITER's default rounds before it widens (`otype`)."""
+    return unrounded_linear(x, packed.weight, packed.bias)

@@ -15,6 +15,8 @@ from functools import cache
 import torch
 import torch.nn.functional as F
 
+from atom.model_ops.kernels.unrounded import unrounded_linear
+
 # Batch size that the layout is chosen for; oneDNN's choice of blocking hardly depends on it.
 _PACK_ROWS = 16
 # oneDNN reads a large weight faster for four rows than for fewer: all linears of a 0.6B decode step on one thread took
@@ -81,6 +83,11 @@ def linear(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
     if packed.weight.dtype != x.dtype:
         return F.linear(x.to(packed.weight.dtype), packed.weight, packed.bias).to(x.dtype)
     return F.linear(x, packed.weight, packed.bias)
+
+
+def logits(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
+    """As `linear`; in float32 on a GPU. oneDNN's products round to the type of x."""
+    return unrounded_linear(x, packed.weight, packed.bias) if x.is_cuda else linear(x, packed)
 
 
 def _filled(x: torch.Tensor, rows: int) -> torch.Tensor:

@@ -23,6 +23,7 @@ from atom.model_ops.kernels.triton.linear_few import (
     few_linear,
     is_amd,
 )
+from atom.model_ops.kernels.unrounded import unrounded_linear
 
 # Rows of a weight begin at 16 bytes and more, else loads are narrow.
 _MULTIPLE = 16
@@ -52,12 +53,25 @@ def linear_pack(weight: torch.Tensor, bias: torch.Tensor | None) -> PackedLinear
 
 def linear(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
     """x [T, K] to [T, N]."""
-    weight, num_tokens = packed.weight, x.shape[0]
-    if 0 < num_tokens <= MAX_TOKENS and x.dtype == weight.dtype == torch.bfloat16 and x.stride(1) == 1:
-        tile = choose_tile(num_tokens, *weight.shape) if weight.is_contiguous() else None
-        if tile is not None:
-            return few_linear(x, weight, packed.bias, tile)
-    return F.linear(x, weight, packed.bias)
+    tile = _tile(x, packed.weight)
+    if tile is not None:
+        return few_linear(x, packed.weight, packed.bias, tile, x.dtype)
+    return F.linear(x, packed.weight, packed.bias)
+
+
+def logits(x: torch.Tensor, packed: PackedLinear) -> torch.Tensor:
+    """As `linear`, with its sums in float32."""
+    tile = _tile(x, packed.weight)
+    if tile is not None:
+        return few_linear(x, packed.weight, packed.bias, tile, torch.float32)
+    return unrounded_linear(x, packed.weight, packed.bias)
+
+
+def _tile(x: torch.Tensor, weight: torch.Tensor) -> Tile | None:
+    """For the kernels of few tokens; None where the library multiplies."""
+    if not 0 < x.shape[0] <= MAX_TOKENS or not x.dtype == weight.dtype == torch.bfloat16:
+        return None
+    return choose_tile(x.shape[0], *weight.shape) if x.stride(1) == 1 and weight.is_contiguous() else None
 
 
 @functools.cache

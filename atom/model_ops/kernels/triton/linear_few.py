@@ -214,10 +214,12 @@ def is_amd() -> bool:
     return is_amd
 
 
-def few_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, tile: Tile) -> torch.Tensor:
-    """x [T, K] @ weight [N, K].T + bias [N], T from 1 to what the tile is for; inner axes without gaps."""
+def few_linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, tile: Tile, dtype: torch.dtype
+) -> torch.Tensor:
+    """x [T, K] @ weight [N, K].T + bias [N] as `dtype`, T from 1 to what the tile is for; inner axes without gaps."""
     num_tokens, (num_outputs, width) = x.shape[0], weight.shape
-    out = torch.empty((num_tokens, num_outputs), dtype=x.dtype, device=x.device)
+    out = torch.empty((num_tokens, num_outputs), dtype=dtype, device=x.device)
     grid = (triton.cdiv(num_outputs, tile.outputs),)
     given = (x, x.stride(0), weight, bias, out, num_tokens, num_outputs, width)
     is_even = width % tile.inputs == 0
