@@ -1460,6 +1460,11 @@ SOURCE_LINES: tuple[SourceLine, ...] = (
         "V1, 256, 32, 128, 256/sizeof({A0DataType}), 1, 4,",
         "the largest tile takes 256 bytes of inputs, so the intermediate size is filled up to that",
     ),
+    SourceLine(
+        "aiter_meta/csrc/kernels/activation_kernels.cu",
+        "out[token_idx * d + idx + j] = ck_tile::type_convert<DTYPE_I>(r);",
+        "the last run of a row is written whole, so the wrapper takes whole runs only",
+    ),
     SourceLine("aiter/mla.py", "get_mgc = {16: 16, 128: 16}", "heads are filled up to 16 or 128"),
     SourceLine(
         "aiter/mla.py",

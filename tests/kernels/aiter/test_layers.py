@@ -42,6 +42,13 @@ def test_silu_and_mul_of_rows_with_a_stride(aiter: StandIn, kernels: Kernels, dt
     assert aiter.names() == ["aiter.silu_and_mul"]
 
 
+def test_silu_and_mul_of_a_row_that_ends_within_a_run_is_refused(aiter: StandIn, kernels: Kernels) -> None:
+    """The kernel would write the rest of the run over the next row."""
+    with pytest.raises(ValueError, match="no silu_and_mul of 516 values: give ATOM_KERNELS=silu_and_mul=triton"):
+        kernels["silu_and_mul"](torch.randn(2, 2 * 516).to(torch.bfloat16))
+    assert aiter.calls == []
+
+
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_linear(aiter: StandIn, kernels: Kernels, has_bias: bool) -> None:
     x, weight = torch.randn(3, 32, dtype=torch.bfloat16), torch.randn(8, 32, dtype=torch.bfloat16)
