@@ -19,6 +19,8 @@ from atom.model_ops.sampler import RandomRows
 from atom.sampling_params import SamplingParams
 
 OFF = -1
+# Logits divided by less may be no finite numbers any more; by this, all but the largest are out of reach already.
+_LEAST_TEMPERATURE = 1e-6
 
 
 class SamplingState:
@@ -51,7 +53,7 @@ class SamplingState:
         self.num_prompt_logprobs[slot] = OFF if params.prompt_logprobs is None else params.prompt_logprobs
         # A greedy row may be drawn with others, so its parameters are those that cost least.
         is_random = not params.is_greedy
-        self.temperature[slot] = params.temperature if is_random else 1.0
+        self.temperature[slot] = max(params.temperature, _LEAST_TEMPERATURE) if is_random else 1.0
         self.top_k[slot] = max(params.top_k, 0) if is_random and params.top_k < self.vocab_size else 0
         self.top_p[slot] = params.top_p if is_random else 1.0
         self.min_p[slot] = params.min_p if is_random else 0.0

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from atom.model_engine.batch import SlotAdmission
 from atom.model_engine.sampling_state import SamplingState
+from atom.model_ops.kernels.select import select_kernels
+from atom.model_ops.sampler import Sampler
 from atom.sampling_params import SamplingParams
 
 
@@ -45,3 +48,12 @@ def test_all_rows_or_none_are_drawn() -> None:
     slots, random = state.rows(np.array([0]), np.array([3]))
     assert slots.tolist() == [0]
     assert random is None
+
+
+@pytest.mark.parametrize("temperature", [1e-4, 1e-38, 5e-324])
+def test_however_low_the_temperature_the_likeliest_token_is_drawn(temperature: float) -> None:
+    state = SamplingState(2, 50, (), torch.device("cpu"))
+    admit(state, 1, 7, temperature=temperature, top_k=5)
+    _, random = state.rows(np.array([1]), np.array([3]))
+    logits = torch.linspace(-90.0, 90.0, 50).roll(20).unsqueeze(0)
+    assert Sampler(select_kernels("cpu"))(logits, random).tolist() == [19]
