@@ -22,6 +22,9 @@ from atom.models.decoder import CausalLM
 
 logger = logging.getLogger(__name__)
 
+# What CUDA, HIP and Triton say, and what cuBLAS does.
+_OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED")
+
 
 def run_largest_step(
     model: CausalLM, kernels: Kernels, config: Config, dtype: torch.dtype, device: torch.device
@@ -73,9 +76,14 @@ def _largest_step(config: Config, device: torch.device) -> StepInputs:
 
 @contextlib.contextmanager
 def explain_out_of_memory(what: str, remedy: str) -> Iterator[None]:
-    """Out of GPU memory becomes a MemoryError that says while what, and what to change."""
+    """Out of GPU memory becomes a MemoryError that says while what, and what to change.
+
+    Torch's allocator has an error of its own; graphs, libraries and Triton take memory past it and say so in words.
+    """
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:
+        if not isinstance(error, torch.OutOfMemoryError) and not any(text in str(error) for text in _OUT_OF_MEMORY):
+            raise
         free, total = (x / 2**30 for x in torch.cuda.mem_get_info())
         raise MemoryError(f"out of GPU memory while {what} ({free:.1f} of {total:.1f} GiB free): {remedy}") from error

@@ -136,10 +136,24 @@ def test_what_a_graph_can_run() -> None:
     )  # fmt: skip
 
 
-def test_out_of_memory_says_what_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("Tried to allocate 2 GiB"),
+        torch.AcceleratorError("CUDA error: out of memory"),
+        RuntimeError("Triton Error [CUDA]: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ],
+)
+def test_out_of_memory_says_what_to_change(error: RuntimeError, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1 << 30, 8 << 30))
     with (
         pytest.raises(MemoryError, match=r"while loading \(1\.0 of 8\.0 GiB free\): choose less"),
         explain_out_of_memory("loading", "choose less"),
     ):
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise error
+
+
+def test_other_errors_are_as_they_were() -> None:
+    with pytest.raises(RuntimeError, match=r"^illegal memory access$"), explain_out_of_memory("loading", "choose less"):
+        raise RuntimeError("illegal memory access")
