@@ -36,9 +36,9 @@ DecodeFunction = Callable[[StepInputs], tuple[torch.Tensor, torch.Tensor]]
 
 
 def capture_sizes(asked: Sequence[int] | None, max_num_seqs: int) -> list[int]:
-    """Ascending batch sizes to capture. `asked`: --cudagraph-capture-sizes; none above max_num_seqs can come up."""
+    """Ascending batch sizes to capture. `asked`: --cudagraph-capture-sizes; for one above max_num_seqs that does."""
     if asked is not None:
-        return sorted({size for size in asked if 0 < size <= max_num_seqs})
+        return sorted({min(size, max_num_seqs) for size in asked})
     largest = min(max_num_seqs, _MAX_SIZE)
     sizes = (*_SMALL_SIZES, *range(_SIZE_STEP, largest, _SIZE_STEP))
     return [*(size for size in sizes if size < largest), largest]

@@ -48,8 +48,10 @@ def default_sizes(model: HFConfig) -> list[int]:
 
 
 def step_shapes(asked: Sequence[int], max_num_seqs: int, max_num_batched_tokens: int) -> list[StepShape]:
-    """Shapes to capture, the smallest first. asked: --cudagraph-prefill-sizes; none that no step could have."""
-    tokens = sorted({size for size in asked if _MIN_TOKENS <= size <= max_num_batched_tokens})
+    """Shapes to capture, the smallest first. asked: --cudagraph-prefill-sizes; for one that is more tokens than a step
+    may have, those.
+    """
+    tokens = sorted({min(size, max_num_batched_tokens) for size in asked} - set(range(_MIN_TOKENS)))
     # Beside a prefill row there is one decode less.
     largest = min(max_num_seqs - 1, _DECODES[-1])
     decodes = sorted({0, largest, *(count for count in _DECODES if count < largest)})
