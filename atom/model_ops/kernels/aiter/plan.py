@@ -66,7 +66,6 @@ class Plan:
     slot_mapping: torch.Tensor
     decode: CachedRows | None
     prefill: PrefillRows | None
-    is_capturable: bool
     _step: StepInputs
     _kept: dict[Any, Any] = field(default_factory=dict)
 
@@ -101,9 +100,8 @@ def attention_plan(step: StepInputs) -> Plan:
     """The plan of a step."""
     decode = _decode_rows(step) if step.num_decode_tokens else None
     prefill = _prefill_rows(step) if step.num_tokens > step.num_decode_tokens else None
-    is_capturable = prefill is None and step.num_decode_tokens == step.num_decodes
     slots = step.slot_mapping.to(torch.int64)
-    return Plan(step.positions.clamp(min=0), slots, decode, prefill, is_capturable, step)
+    return Plan(step.positions.clamp(min=0), slots, decode, prefill, step)
 
 
 def _decode_rows(step: StepInputs) -> CachedRows:

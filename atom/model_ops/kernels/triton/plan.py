@@ -110,11 +110,6 @@ class Plan:
         found: _T = self._kept[key]
         return found
 
-    @property
-    def is_capturable(self) -> bool:
-        """Whether the plan depends on the device's tensors alone, so that a graph over it can be replayed."""
-        return not isinstance(self.prefill, PrefillRows) and self.decode_rows is None
-
 
 def attention_plan(step: StepInputs) -> Plan:
     """The plan of a step."""
