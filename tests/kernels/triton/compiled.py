@@ -112,6 +112,7 @@ SHAPES = {
     "multi-query": Shape(heads=(16, 1)),
     "window, sinks, fp8 cache": Shape(window=128, has_sinks=True, fp8_cache=True),
     "fp8 cache": Shape(heads=(32, 8), fp8_cache=True),
+    "fp8 cache, small heads": Shape(heads=(4, 2), head_dim=16, qk_norm=False, fp8_cache=True),
     "fp8 cache, cap, float32": Shape(head_dim=256, dtype=torch.float32, soft_cap=50.0, fp8_cache=True),
 }
 

@@ -21,9 +21,9 @@ from atom.model_ops.kernels.triton.steps import capped, product
 @constexpr_function
 def pairs_way(is_float8: bool, dtype: Any, head_dim: int) -> str:
     """How a model in `dtype` reads the cache: "cvt" in pairs, with instructions of NVIDIA's 8.9 and newer; "plain" in
-    pairs, with what the interpreter has; "" value by value.
+    pairs, with what the interpreter has; "" value by value, as heads of 16 and less are: tensor cores multiply no 8.
     """
-    if not is_float8 or dtype == tl.float32 or head_dim % 2 or tl.target_info.is_hip():
+    if not is_float8 or dtype == tl.float32 or head_dim % 2 or head_dim <= 16 or tl.target_info.is_hip():
         return ""
     return "cvt" if tl.target_info.is_cuda() else "plain"
 
