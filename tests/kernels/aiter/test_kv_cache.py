@@ -156,3 +156,10 @@ def test_the_other_fp8_is_refused(aiter: StandIn, kernels: Kernels) -> None:
     with pytest.raises(ValueError, match=r"is float8_e4m3fn, and AITER reads float8_e4m3fnuz.*no --kv-cache-dtype fp8"):
         kernels["qkv_rope_write"](qkv, None, 0.0, identity(8), cache, torch.ones(2, HK), step.plan, HQ, HK)
     assert "aiter.reshape_and_cache" not in aiter.names()
+
+
+def test_ones_that_a_captured_graph_reads_stay_whatever_other_engines_ask_for(aiter: StandIn) -> None:
+    ones = importlib.import_module("atom.model_ops.kernels.aiter.ones").ones
+    first = [ones(size, torch.float32, torch.device("cpu")) for size in range(1, 60)]
+    again = [ones(size, torch.float32, torch.device("cpu")) for size in range(1, 60)]
+    assert all(a is b for a, b in zip(first, again, strict=True))

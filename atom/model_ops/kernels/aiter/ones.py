@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import torch
 
 
-@lru_cache(maxsize=16)
+@cache
 def ones(size: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """[size] ones, made once and not to be written."""
+    """[size] ones, made once and not to be written. They are never freed: captured graphs read where they lie."""
     return torch.ones(size, dtype=dtype, device=device)
