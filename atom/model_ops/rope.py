@@ -20,11 +20,15 @@ logger = logging.getLogger(__name__)
 
 
 class RotaryEmbedding(Layer):
-    """cos_sin [P, R] in the model's dtype: R/2 cosines, then R/2 sines, of every position."""
+    """cos_sin [P, R]: R/2 cosines, then R/2 sines, of every position.
+
+    In float32 on a GPU, whose kernels multiply in float32 anyway; on a CPU in the model's dtype, as torch multiplies.
+    """
 
     def __init__(self, rope: RopeConfig, head_dim: int, build: BuildContext) -> None:
         super().__init__()
-        self.cos_sin = rope_table(rope, head_dim, build.max_positions).to(dtype=build.dtype, device=build.device)
+        dtype = build.dtype if build.device.type == "cpu" else torch.float32
+        self.cos_sin = rope_table(rope, head_dim, build.max_positions).to(dtype=dtype, device=build.device)
 
 
 def rope_table(rope: RopeConfig, head_dim: int, num_positions: int) -> torch.Tensor:

@@ -213,7 +213,7 @@ OPERATIONS: dict[str, Operation] = {
     "add_rms_norm": Operation(
         name="add_rms_norm",
         group="norm",
-        summary="residual += x, then rms_norm(residual).",
+        summary="residual += x; returns the sum normed, as it was before or after it was rounded into the residual.",
         arguments=(
             Argument(name="x", type="tensor", shape=("T", "H"), dtypes=("float",)),
             Argument(name="residual", type="tensor", shape=("T", "H"), dtypes=("float",), in_place=True),
@@ -361,7 +361,7 @@ OPERATIONS: dict[str, Operation] = {
                 type="tensor",
                 shape=("P", "R"),
                 dtypes=("float",),
-                help="R/2 cosines, then R/2 sines; pairs are (i, i + R/2)",
+                help="R/2 cosines, then R/2 sines, in the type of qkv or in float32; pairs are (i, i + R/2)",
             ),
             Argument(name="kv_cache", type="tensor", shape=("kv_cache_shape",), dtypes=("kv",), in_place=True),
             Argument(

@@ -107,6 +107,8 @@ def _select_group(
     if same == "nothing":
         return _first(operations, order, set(BACKENDS), wanted, importer)
     candidates = dict.fromkeys([*(wanted[name] for name in operations if name in wanted), *order])
+    # A backend that is named is for the operations beside too, though the platform does not look for it.
+    order = tuple(dict.fromkeys([*order, *candidates]))
     problem: ValueError | None = None
     for kind in dict.fromkeys(_kind(backend, same) for backend in candidates):
         of_kind = {backend for backend in BACKENDS if _kind(backend, same) == kind}

@@ -107,7 +107,7 @@ def check_layers(device: torch.device) -> None:
     hf = HFConfig.from_dict({"architectures": ["LlamaForCausalLM"], **sizes, "vocab_size": 37})
     x = random(device, 3, 48)
     found = []
-    for asked in ("linear=triton,linear_pack=triton", ""):
+    for asked in ("linear=triton", ""):
         build = BuildContext(select_kernels("cpu", asked), torch.bfloat16, device, 1)
         mlp, head = GatedMLP(hf, build), LMHead(37, 48, None, build)
         for layer in (mlp.gate_up_proj, mlp.down_proj, head):

@@ -48,7 +48,7 @@ def qkv_rope_write(
 
 def rotate(source: torch.Tensor, cos_sin: torch.Tensor, plan: Plan, out: torch.Tensor) -> None:
     """out = rotated source, both [T, heads, D]; channels beyond the rotary size pass through."""
-    cos, sin = plan.rotary(cos_sin)
+    cos, sin = plan.rotary(cos_sin, source.dtype)
     half = sin.shape[-1]
     if 2 * half < source.shape[-1]:
         out[..., 2 * half :] = source[..., 2 * half :]

@@ -64,11 +64,11 @@ class Plan:
         found: _T = self._kept[key]
         return found
 
-    def rotary(self, cos_sin: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """cos [T, 1, R], both halves filled, and sin [T, 1, R/2] of the step's positions."""
+    def rotary(self, cos_sin: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+        """cos [T, 1, R], both halves filled, and sin [T, 1, R/2] of the step's positions, as `dtype`."""
 
         def make() -> tuple[torch.Tensor, torch.Tensor]:
-            rows = cos_sin[self.step.positions].unsqueeze(1)
+            rows = cos_sin[self.step.positions].to(dtype).unsqueeze(1)
             cos, sin = rows.chunk(2, dim=-1)
             return torch.cat((cos, cos), dim=-1), sin.contiguous()
 

@@ -48,12 +48,10 @@ def _fp8_rms_norm(
     values = tl.load(x + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
     if HAS_RESIDUAL:
         carried = tl.load(residual + row * residual_stride + columns, mask=inside, other=0.0).to(tl.float32)
-        total = (values + carried).to(residual.dtype.element_ty)
-        tl.store(residual + row * residual_stride + columns, total, mask=inside)
-        values = total.to(tl.float32)
+        values += carried
+        tl.store(residual + row * residual_stride + columns, values.to(residual.dtype.element_ty), mask=inside)
     inverse = tl.rsqrt(tl.sum(tl.sum(values * values, axis=1), axis=0) / H + eps)
-    dtype = x.dtype.element_ty
-    normed = ((values * inverse).to(dtype).to(tl.float32) * scale).to(dtype).to(tl.float32)
+    normed = (values * inverse * scale).to(x.dtype.element_ty).to(tl.float32)
     _store(normed, columns, H, out, scales, scale_row, scale_group, row, GROUPS, SIZE, LARGEST, SMALLEST)
 
 
@@ -69,7 +67,7 @@ def _fp8_silu_and_mul(
     dtype = x.dtype.element_ty
     gate = tl.load(x + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(x + row * x_stride + size + columns, mask=inside, other=0.0).to(tl.float32)
-    active = (gate / (1.0 + tl.exp(-gate))).to(dtype).to(tl.float32)
+    active = gate / (1.0 + tl.exp(-gate))
     values = (active * up).to(dtype).to(tl.float32)
     _store(values, columns, size, out, scales, scale_row, scale_group, row, GROUPS, SIZE, LARGEST, SMALLEST)
 

@@ -32,10 +32,10 @@ def _part(heads, count, start, D: tl.constexpr, SIZE: tl.constexpr, P: tl.conste
 
 
 @triton.jit
-def _normed(values, inverse, weight, at, inside, HAS_NORM: tl.constexpr, dtype: tl.constexpr):
+def _normed(values, inverse, weight, at, inside, HAS_NORM: tl.constexpr):
+    """In float32: what is stored is rounded once, when it has been rotated."""
     if HAS_NORM:
-        scale = tl.load(weight + at, mask=inside, other=0.0).to(tl.float32)
-        values = ((values * inverse).to(dtype).to(tl.float32) * scale).to(dtype).to(tl.float32)
+        values = values * inverse * tl.load(weight + at, mask=inside, other=0.0).to(tl.float32)
     return values
 
 
@@ -94,8 +94,8 @@ def _turn(
         rest = tl.load(x + rest_at, mask=rest_inside, other=0.0).to(tl.float32)
         squares += tl.sum(rest * rest, axis=1)
     inverse = tl.rsqrt(squares / D + eps)[:, None]
-    first = _normed(first, inverse, weight, first_at, inside, HAS_NORM, dtype)
-    second = _normed(second, inverse, weight, second_at, inside, HAS_NORM, dtype)
+    first = _normed(first, inverse, weight, first_at, inside, HAS_NORM)
+    second = _normed(second, inverse, weight, second_at, inside, HAS_NORM)
     turned = (first * cos[None, :] - second * sin[None, :]).to(dtype).to(tl.float32)
     second = (second * cos[None, :] + first * sin[None, :]).to(dtype).to(tl.float32)
     first = turned
@@ -107,7 +107,7 @@ def _turn(
     tl.store(out + first_at, first.to(dtype), mask=inside)
     tl.store(out + second_at, second.to(dtype), mask=inside)
     if R < D:
-        rest = _normed(rest, inverse, weight, rest_at, rest_inside, HAS_NORM, dtype)
+        rest = _normed(rest, inverse, weight, rest_at, rest_inside, HAS_NORM).to(dtype).to(tl.float32)
         if KEEPS:
             back = _keep(rest, rest_inside, R, heads, slot, cache, scales, HQ, HK, D, BS, HAS_SCALES, LARGEST)
             if ROUND_TRIP:

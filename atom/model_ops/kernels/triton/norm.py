@@ -1,4 +1,4 @@
-"""RMSNorm in Triton, a program a row. Rounds where the reference rounds: the normed value, then its product."""
+"""RMSNorm in Triton, a program a row. Rounds once, what it stores: 16 bits lose most by what they round on the way."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from atom.model_ops.kernels.triton.sizes import next_power_of_2
 def _norm_row(x, weight, eps, H: tl.constexpr, dtype: tl.constexpr):
     """x [BLOCK] float32, zeros beyond H; weight [BLOCK]."""
     inverse = tl.rsqrt(tl.sum(x * x, axis=0) / H + eps)
-    normed = (x * inverse).to(dtype).to(tl.float32)
-    return (normed * weight.to(tl.float32)).to(dtype)
+    return (x * inverse * weight.to(tl.float32)).to(dtype)
 
 
 @triton.jit
@@ -48,10 +47,10 @@ def _add_rms_norm(
     inside = columns < H
     values = tl.load(x + row * x_stride + columns, mask=inside, other=0.0).to(tl.float32)
     carried = tl.load(residual + row * residual_stride + columns, mask=inside, other=0.0).to(tl.float32)
-    total = (values + carried).to(residual.dtype.element_ty)
-    tl.store(residual + row * residual_stride + columns, total, mask=inside)
+    total = values + carried
+    tl.store(residual + row * residual_stride + columns, total.to(residual.dtype.element_ty), mask=inside)
     scale = tl.load(weight + columns, mask=inside, other=0.0)
-    normed = _norm_row(total.to(tl.float32), scale, eps, H, out.dtype.element_ty)
+    normed = _norm_row(total, scale, eps, H, out.dtype.element_ty)
     tl.store(out + row * H + columns, normed, mask=inside)
 
 
@@ -74,7 +73,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
 
 
 def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    """residual [T, H] += x in place; returns rms_norm(residual)."""
+    """residual [T, H] += x in place; returns the sum normed, which is rounded in the residual only."""
     num_rows, width = x.shape
     out = torch.empty((num_rows, width), dtype=x.dtype, device=x.device)
     block = next_power_of_2(width)
