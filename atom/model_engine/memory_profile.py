@@ -1,7 +1,7 @@
 """How much memory a step takes, found by running the largest one before the KV cache is made.
 
 The allocator keeps what the step took, so what the device then reports as free is free for the cache. Also the wording
-of what to change when memory runs out. Knows no model.
+of what to change when memory runs out, and how memory goes back. Knows no model.
 """
 
 from __future__ import annotations
@@ -87,3 +87,9 @@ def explain_out_of_memory(what: str, remedy: str) -> Iterator[None]:
             raise
         free, total = (x / 2**30 for x in torch.cuda.mem_get_info())
         raise MemoryError(f"out of GPU memory while {what} ({free:.1f} of {total:.1f} GiB free): {remedy}") from error
+
+
+def give_memory_back(device: torch.device) -> None:
+    """What was freed goes back to the GPU: torch keeps it, and an engine takes its size from what is free there."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -308,7 +308,8 @@ class ModelRunner:
                 slices.append((num_top, token_logprobs(logits, ids, num_top)))
 
     def shutdown(self) -> None:
-        """End what runs beside the steps."""
+        """End what runs beside the steps, and let go of the graphs, which hold the runner."""
+        self.graphs, self.draws = (), {}
         if self.masks is not None:
             self.masks.shutdown()
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -151,3 +154,21 @@ def test_a_start_that_fails_says_why(config: Config) -> None:
     with pytest.raises(CacheSizeError, match="--max-model-len"):
         executor.start()
     executor.shutdown()
+
+
+def test_the_end_gives_the_memory_back(executor: InProcessExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a garbage collector at hand, though graphs call their runner."""
+    runner = executor._runner
+    assert runner is not None
+    runner.graphs = (SimpleNamespace(forward=runner._forward),)  # type: ignore[assignment]  # holds what graphs hold
+    alive = weakref.ref(runner.model)
+    runner.device = torch.device("cuda")
+    del runner
+    was_alive: list[bool] = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: was_alive.append(alive() is not None))
+    gc.disable()
+    try:
+        executor.shutdown()
+    finally:
+        gc.enable()
+    assert was_alive == [False]

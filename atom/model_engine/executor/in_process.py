@@ -61,6 +61,7 @@ class InProcessExecutor(Executor):
         # torch takes a second to import, and only the worker needs it.
         import torch
 
+        from atom.model_engine.memory_profile import give_memory_back
         from atom.model_engine.model_runner import ModelRunner, resolve_device, use_own_stream
         from atom.model_engine.profiler import Profiler
         from atom.model_engine.trace_files import worker_folder
@@ -68,6 +69,7 @@ class InProcessExecutor(Executor):
         config = self._config
         folder = worker_folder(config.torch_profiler_dir, config.parallel)
         device = resolve_device(config.device)
+        give_memory_back(device)  # an engine before this one may have failed to start
         use_own_stream(device)
         if device.type == "cpu":
             torch.set_num_threads(num_cpu_threads(config.hf, torch.get_num_threads()))
@@ -116,7 +118,7 @@ class InProcessExecutor(Executor):
         return self._grammars.prepare(grammar)
 
     def shutdown(self) -> None:
-        """End the worker after what it has begun."""
+        """End the worker after what it has begun, and give the memory back."""
         if self._is_shut_down:
             return
         self._is_shut_down = True
@@ -126,10 +128,15 @@ class InProcessExecutor(Executor):
                 self._submit(self._profiler.close)
             self._tasks.put(None)
             self._worker.join()
-        if self._runner is not None:
-            self._runner.shutdown()
+        runner, self._runner, self._profiler = self._runner, None, None
+        if runner is not None:
+            from atom.model_engine.memory_profile import give_memory_back
+
+            device = runner.device
+            runner.shutdown()
+            del runner
+            give_memory_back(device)
         self._grammars.shutdown()
-        self._runner = self._profiler = None
 
     @property
     def _started(self) -> ModelRunner:
