@@ -1465,6 +1465,11 @@ SOURCE_LINES: tuple[SourceLine, ...] = (
         "out[token_idx * d + idx + j] = ck_tile::type_convert<DTYPE_I>(r);",
         "the last run of a row is written whole, so the wrapper takes whole runs only",
     ),
+    SourceLine(
+        "aiter_meta/csrc/kernels/rope/rope_common.h",
+        "using scalar_t_0 = at::BFloat16; \\ switch((TYPE1)) \\ { \\ case at::ScalarType::Float: {",
+        "tables are float32 beside queries of 16 bits",
+    ),
     SourceLine("aiter/mla.py", "get_mgc = {16: 16, 128: 16}", "heads are filled up to 16 or 128"),
     SourceLine(
         "aiter/mla.py",

@@ -66,7 +66,8 @@ def rope(
 ) -> None:
     assert positions.dtype == torch.int64 and positions.shape == input_x.shape[:2] and positions.stride(1) == 1
     assert cos.is_contiguous() and sin.is_contiguous() and cos.shape[1:3] == sin.shape[1:3] == (1, 1)
-    assert cos.dtype == sin.dtype == input_x.dtype == input_y.dtype
+    assert cos.dtype == sin.dtype and input_x.dtype == input_y.dtype
+    assert cos.dtype in (torch.float32, *_HALVES)
     assert int(positions.min()) >= 0 and int(positions.max()) < cos.shape[0]
     assert (rotate_style, reuse_freqs_front_part, nope_first) == (0, True, False), "the only kind written here"
     half = cos.shape[3]

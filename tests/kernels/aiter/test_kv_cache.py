@@ -88,10 +88,12 @@ def test_a_negative_slot_is_not_written(kernels: Kernels) -> None:
     assert int(cache.count_nonzero()) == 2 * 2 * HK * 128
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("rotated", [0.5, 1.0])
-def test_norms_and_rotation_are_the_references(kernels: Kernels, rotated: float) -> None:
+def test_norms_and_rotation_are_the_references(kernels: Kernels, rotated: float, dtype: torch.dtype) -> None:
+    """A table on a GPU is in float32."""
     torch.manual_seed(0)
-    table = rope_table(RopeConfig(partial_rotary_factor=rotated), 128, 64).to(torch.bfloat16)
+    table = rope_table(RopeConfig(partial_rotary_factor=rotated), 128, 64).to(dtype)
     weight = torch.randn(HQ + HK, 128).to(torch.bfloat16)
     qkv = torch.randn(8, (HQ + 2 * HK) * 128).to(torch.bfloat16)
     found = []
