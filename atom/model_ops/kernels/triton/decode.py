@@ -13,7 +13,6 @@ import functools
 from dataclasses import dataclass
 
 import torch
-import triton
 import triton.language as tl
 
 from atom.model_ops.kernels.triton import shares
@@ -22,6 +21,7 @@ from atom.model_ops.kernels.triton.decode_shared import attend_shares
 from atom.model_ops.kernels.triton.early import early_launch, starts_early
 from atom.model_ops.kernels.triton.paged import LOG2_E, precision
 from atom.model_ops.kernels.triton.plan import Plan
+from atom.model_ops.kernels.triton.sizes import next_power_of_2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def attention_decode(
     """q [Td, HQ, D] over each token's cached keys, its own among them; returns [Td, HQ * D]."""
     num_tokens, num_heads, head_dim = q.shape
     num_kv_heads, block_size = kv_cache.shape[2], kv_cache.shape[3]
-    padded = max(16, triton.next_power_of_2(head_dim))
+    padded = max(16, next_power_of_2(head_dim))
     parts = shares.num_parts(num_tokens, num_kv_heads)
     form = choose_form(q.dtype, padded, kv_scales is not None, parts == 1)
     out = torch.empty((num_tokens, num_heads * head_dim), dtype=q.dtype, device=q.device)
@@ -68,7 +68,7 @@ def attention_decode(
     )  # fmt: skip
     constants = {
         "HQ": num_heads, "HK": num_kv_heads, "D": head_dim, "DP": padded, "BS": block_size,
-        "M": max(16, triton.next_power_of_2(num_heads // num_kv_heads)), "N": form.tile,
+        "M": max(16, next_power_of_2(num_heads // num_kv_heads)), "N": form.tile,
         "HAS_SCALES": kv_scales is not None, "HAS_WINDOW": window is not None,
         "HAS_ROWS": plan.decode_rows is not None, "HAS_SINKS": sinks is not None, "SOFT_CAP": soft_cap,
         "PRECISION": precision(q.dtype), "STAGES": form.stages, "EARLY": starts_early(num_tokens),

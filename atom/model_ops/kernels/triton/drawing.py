@@ -32,6 +32,7 @@ from atom.model_ops.kernels.triton.draw_search import (
     to_units,
     value_of,
 )
+from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +181,8 @@ def sample_by(form: Form, logits: torch.Tensor, *parameters: torch.Tensor) -> to
     if not num_rows:
         return out
     temperature, top_k, top_p, min_p, uniform = parameters
-    count, part, room = triton.cdiv(size, form.part), form.part, form.room
-    num_groups, padded = count * (part // form.group), triton.next_power_of_2(count)
+    count, part, room = cdiv(size, form.part), form.part, form.room
+    num_groups, padded = count * (part // form.group), next_power_of_2(count)
     num_floats, num_ints = 2 * count + 2 + room + num_groups, COLUMNS.value + room
     floats = torch.empty((num_rows, num_floats), dtype=torch.float32, device=device)
     doubles = torch.empty((num_rows, 4 * count), dtype=torch.float64, device=device)
@@ -190,7 +191,7 @@ def sample_by(form: Form, logits: torch.Tensor, *parameters: torch.Tensor) -> to
     sizes, grid, warps = (size, num_floats, num_ints), (count, num_rows), form.warps
     survey[grid](*rows, *scratch, *sizes, part, form.group, room, num_warps=warps)
     count_once[grid](
-        *rows, top_k, top_p, *scratch, *sizes, part, form.group, room, padded, triton.next_power_of_2(num_groups),
+        *rows, top_k, top_p, *scratch, *sizes, part, form.group, room, padded, next_power_of_2(num_groups),
         num_warps=warps,
     )  # fmt: skip
     count_again[grid](*rows, top_k, top_p, *scratch, *sizes, part, room, padded, num_warps=warps)

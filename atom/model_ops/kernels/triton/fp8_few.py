@@ -24,6 +24,7 @@ from atom.model_ops.kernels.triton.early import (
     wait_for_previous,
 )
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, Rounded, round_to_float8, to_float8
+from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 
 MAX_TOKENS, MAX_TOKENS_BY_THREADS = 32, 2
 # Tokens of a product by tensor cores, at least.
@@ -269,7 +270,7 @@ def fp8_few(
         values, x_scales, num_tokens, dtype, scale_strides = x, None, x.shape[0], x.dtype, (0, 0)
     num_outputs, width = weight.shape
     out = torch.empty((num_tokens, num_outputs), dtype=dtype, device=weight.device)
-    grid = (triton.cdiv(num_outputs, tile.outputs),)
+    grid = (cdiv(num_outputs, tile.outputs),)
     given = (
         values, values.stride(0), weight, x_scales, *scale_strides, w_scales, w_scales.stride(0), bias, out,
         num_tokens, num_outputs, width, block_rows,
@@ -286,14 +287,14 @@ def fp8_few(
         assert is_rounded
         assert num_tokens <= MAX_TOKENS
         _fp8_by_tensor_cores[grid](
-            *given, TP=max(_FEWEST, triton.next_power_of_2(num_tokens)), BN=tile.outputs, WARPS=tile.num_warps,
+            *given, TP=max(_FEWEST, next_power_of_2(num_tokens)), BN=tile.outputs, WARPS=tile.num_warps,
             STAGES=min(tile.stages, most_stages()), **forms,
         )  # fmt: skip
     else:
         assert num_tokens <= MAX_TOKENS_BY_THREADS
         _fp8_by_threads[grid](
-            *given, TP=triton.next_power_of_2(num_tokens), BN=tile.outputs, BK=tile.inputs,
-            STEPS=triton.cdiv(width, tile.inputs), LARGEST=torch.finfo(weight.dtype).max, SMALLEST=SMALLEST_AMAX,
+            *given, TP=next_power_of_2(num_tokens), BN=tile.outputs, BK=tile.inputs,
+            STEPS=cdiv(width, tile.inputs), LARGEST=torch.finfo(weight.dtype).max, SMALLEST=SMALLEST_AMAX,
             IS_ROUNDED=is_rounded, **forms,
         )  # fmt: skip
     return out

@@ -14,6 +14,7 @@ from atom.model_ops.float8 import SMALLEST_AMAX
 from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
 from atom.model_ops.kernels.triton.fp8_linear import PackedFloat8Linear
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm, Rounded, empty_rounded, num_warps, to_float8
+from atom.model_ops.kernels.triton.sizes import next_power_of_2
 
 
 @triton.jit
@@ -74,7 +75,7 @@ def _fp8_silu_and_mul(
 
 def _row_tile(width: int, form: InputForm) -> tuple[int, int]:
     """GROUPS and SIZE that hold a row."""
-    whole = triton.next_power_of_2(width)
+    whole = next_power_of_2(width)
     return (max(1, whole // GROUP), GROUP) if form.has_groups else (1, whole)
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import triton
 
 from atom.model_ops.float8 import float8_dtype, fn_to_fnuz, quantize, scale_factor
 from atom.model_ops.kernels.triton.fp8_few import Tile, by_tensor_cores, by_threads, fits, fp8_few
@@ -22,6 +21,7 @@ from atom.model_ops.kernels.triton.fp8_product import fp8_product
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, InputForm, Rounded
 from atom.model_ops.kernels.triton.fp8_quantize import quantize as quantize_input
 from atom.model_ops.kernels.triton.fp8_split import Split, can_split, choose_split, fp8_split
+from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 
 logger = logging.getLogger(__name__)
 
@@ -129,8 +129,8 @@ def _by_threads(num_tokens: int, num_outputs: int, width: int) -> Tile:
     warps, inputs = (2, 1024) if num_outputs > _MANY_OUTPUTS else (8, 2048)
     if num_tokens > 1 or num_outputs <= _MANY_OUTPUTS // 2:
         warps, inputs = 4, 2048
-    inputs = max(inputs, triton.next_power_of_2(triton.cdiv(width, _MAX_STEPS)))
-    inputs = min(inputs, max(_INPUTS[0], triton.next_power_of_2(width)))
+    inputs = max(inputs, next_power_of_2(cdiv(width, _MAX_STEPS)))
+    inputs = min(inputs, max(_INPUTS[0], next_power_of_2(width)))
     return by_threads(warps * _WARP_VALUES // inputs, inputs, warps)
 
 

@@ -13,6 +13,7 @@ import triton.language as tl
 
 from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, Rounded
+from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 
 # Tiles of outputs whose weights stay in the second-level cache while the tokens go by.
 _TILES_TOGETHER = 8
@@ -83,7 +84,7 @@ def choose_tile(num_tokens: int) -> Tile:
     if num_tokens <= 16:
         return Tile(16, 32, 4, 4)
     if num_tokens <= 64:
-        return Tile(triton.next_power_of_2(num_tokens), 64, 4, 4)
+        return Tile(next_power_of_2(num_tokens), 64, 4, 4)
     return Tile(128, 128, 8, 3)
 
 
@@ -104,7 +105,7 @@ def fp8_product(
     if not num_tokens:
         return out
     tile = tile or choose_tile(num_tokens)
-    grid = (triton.cdiv(num_tokens, tile.tokens) * triton.cdiv(num_outputs, tile.outputs),)
+    grid = (cdiv(num_tokens, tile.tokens) * cdiv(num_outputs, tile.outputs),)
     _fp8_product[grid](
         values, values.stride(0), weight, weight.stride(0), x_scales, x_scales.stride(0), x_scales.stride(1),
         w_scales, w_scales.stride(0), w_scales.stride(1), bias, out, num_tokens, num_outputs, width, block_rows,

@@ -14,6 +14,7 @@ import triton.language as tl
 
 from atom.model_ops.float8 import SMALLEST_AMAX
 from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
+from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 
 GROUP = 128
 # Of a row with groups, what a program takes: enough for 16 bytes a thread and load.
@@ -43,8 +44,8 @@ class Rounded(NamedTuple):
 
 def empty_rounded(num_tokens: int, width: int, like: torch.Tensor, form: InputForm) -> Rounded:
     """Uninitialised, for tokens of the type and on the device of `like`."""
-    num_rows = triton.cdiv(num_tokens, form.row_multiple) * form.row_multiple
-    num_groups = triton.cdiv(width, GROUP) if form.has_groups else 1
+    num_rows = cdiv(num_tokens, form.row_multiple) * form.row_multiple
+    num_groups = cdiv(width, GROUP) if form.has_groups else 1
     values = torch.empty((num_rows, width), dtype=form.float8, device=like.device)
     scales = torch.empty((num_groups, num_rows), dtype=torch.float32, device=like.device).t()
     return Rounded(values, scales, num_tokens, like.dtype)
@@ -98,11 +99,11 @@ def quantize(x: torch.Tensor, form: InputForm) -> Rounded:
     """x [T, K] in the form."""
     num_tokens, width = x.shape
     made = empty_rounded(num_tokens, width, x, form)
-    length, groups, size = width, 1, triton.next_power_of_2(width)
+    length, groups, size = width, 1, next_power_of_2(width)
     if form.has_groups:
         length, groups, size = GROUP, _GROUPS_A_PROGRAM, GROUP
     if num_tokens:
-        _quantize[(num_tokens, triton.cdiv(width, groups * length))](
+        _quantize[(num_tokens, cdiv(width, groups * length))](
             x, x.stride(0), made.values, made.scales, *made.scales.stride(), width, length,
             groups, size, torch.finfo(form.float8).max, SMALLEST_AMAX, starts_early(num_tokens),
             num_warps=num_warps(groups * size), **early_launch(),

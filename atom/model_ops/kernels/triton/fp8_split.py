@@ -25,6 +25,7 @@ from atom.model_ops.kernels.triton.early import (
 )
 from atom.model_ops.kernels.triton.fp8_few import most_stages
 from atom.model_ops.kernels.triton.fp8_quantize import GROUP, Rounded
+from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 
 # The inputs of a step, which have one scale: 128 bytes of a weight's row.
 _GROUP = tl.constexpr(GROUP)
@@ -72,7 +73,8 @@ def _fp8_part(
     w_scale_at = w_scales + (tl.program_id(1) * BN // block_rows) * w_scale_row
     total = tl.zeros((BN, BT), tl.float32)
     last = tl.minimum(first + steps, K // _GROUP)
-    fetch_early(w_row[:, None] + (tl.arange(0, 2) * _GROUP)[None, :], EARLY)
+    # A last part may be of one group.
+    fetch_early(w_row[:, None] + (tl.minimum(tl.arange(0, 2), last - first - 1) * _GROUP)[None, :], EARLY)
     wait_for_previous(EARLY)
     for group in tl.range(first, last, num_stages=STAGES):
         rows, inputs = tl.load(w_at), tl.load(x_at)
@@ -121,12 +123,12 @@ def choose_split(num_tokens: int, num_outputs: int, width: int) -> Split:
     """
     if num_tokens > 64:
         return _in_parts(Split(128, 128, 1, 8, 5), _PROCESSORS, num_tokens, num_outputs, width)
-    columns = max(32, triton.next_power_of_2(num_tokens))
+    columns = max(32, next_power_of_2(num_tokens))
     return _in_parts(Split(columns, 64, 1, 4, 4), 3 * _PROCESSORS, num_tokens, num_outputs, width)
 
 
 def _in_parts(split: Split, programs: int, num_tokens: int, num_outputs: int, width: int) -> Split:
-    tiles = triton.cdiv(num_tokens, split.tokens) * triton.cdiv(num_outputs, split.outputs)
+    tiles = cdiv(num_tokens, split.tokens) * cdiv(num_outputs, split.outputs)
     parts = max(1, min(programs // tiles, width // (GROUP * _FEWEST_STEPS)))
     return Split(split.tokens, split.outputs, parts, split.num_warps, split.stages)
 
@@ -147,11 +149,11 @@ def fp8_split(
     """fp8_product of 1 token at least where the split is one that `can_split`; the weight has no gaps."""
     (values, x_scales, num_tokens, dtype), (num_outputs, width) = x, weight.shape
     out = torch.empty((num_tokens, num_outputs), dtype=dtype, device=weight.device)
-    steps = triton.cdiv(width // GROUP, split.parts)
-    parts = triton.cdiv(width // GROUP, steps)
+    steps = cdiv(width // GROUP, split.parts)
+    parts = cdiv(width // GROUP, steps)
     is_whole = parts == 1
     to = out if is_whole else torch.empty((parts, *out.shape), dtype=torch.float32, device=weight.device)
-    grid = (triton.cdiv(num_tokens, split.tokens), triton.cdiv(num_outputs, split.outputs), parts)
+    grid = (cdiv(num_tokens, split.tokens), cdiv(num_outputs, split.outputs), parts)
     forms = {"HAS_GROUPS": w_scales.shape[1] > 1, "HAS_BIAS": bias is not None, "EARLY": starts_early(num_tokens)}
     forms |= early_launch()
     _fp8_part[grid](
@@ -160,7 +162,7 @@ def fp8_split(
         STAGES=min(split.stages, most_stages()), IS_WHOLE=is_whole, num_warps=split.num_warps, **forms,
     )  # fmt: skip
     if not is_whole:
-        _fp8_add_parts[num_tokens, triton.cdiv(num_outputs, _ADDED)](
+        _fp8_add_parts[num_tokens, cdiv(num_outputs, _ADDED)](
             to, x_scales, x_scales.stride(0), w_scales, w_scales.stride(0), bias, out, num_tokens, num_outputs,
             block_rows, PARTS=parts, BLOCK=_ADDED, num_warps=_ADDING_WARPS, **forms,
         )  # fmt: skip

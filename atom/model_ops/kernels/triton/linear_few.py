@@ -25,6 +25,7 @@ from atom.model_ops.kernels.triton.early import (
     wait_for_previous,
 )
 from atom.model_ops.kernels.triton.paged import precision
+from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 from atom.model_ops.kernels.triton.steps import product
 
 MAX_TOKENS = 16
@@ -220,15 +221,15 @@ def few_linear(
     """x [T, K] @ weight [N, K].T + bias [N] as `dtype`, T from 1 to what the tile is for; inner axes without gaps."""
     num_tokens, (num_outputs, width) = x.shape[0], weight.shape
     out = torch.empty((num_tokens, num_outputs), dtype=dtype, device=x.device)
-    grid = (triton.cdiv(num_outputs, tile.outputs),)
+    grid = (cdiv(num_outputs, tile.outputs),)
     given = (x, x.stride(0), weight, bias, out, num_tokens, num_outputs, width)
     is_even = width % tile.inputs == 0
     common: dict[str, Any] = {"HAS_BIAS": bias is not None, "EVEN": is_even, "num_warps": tile.num_warps}
     common |= {"EARLY": starts_early(num_tokens), **early_launch()}
     if not tile.stages:
         _linear_by_threads[grid](
-            *given, TP=triton.next_power_of_2(num_tokens), BN=tile.outputs, BK=tile.inputs,
-            STEPS=triton.cdiv(width, tile.inputs), **common,
+            *given, TP=next_power_of_2(num_tokens), BN=tile.outputs, BK=tile.inputs,
+            STEPS=cdiv(width, tile.inputs), **common,
         )  # fmt: skip
         return out
     stages = min(tile.stages, _STAGES_ON_AMD) if is_amd() else tile.stages

@@ -6,6 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
+from atom.model_ops.kernels.triton.sizes import cdiv
+
 _WORDS = 128
 
 
@@ -31,6 +33,6 @@ def mask_logits(logits: torch.Tensor, rows: torch.Tensor, masks: torch.Tensor) -
     """Of `rows` [M] of logits [B, V], in place: -inf where masks [M, ceil(V/32)] int32 have a 0."""
     size = logits.shape[1]
     if len(rows):
-        grid = (len(rows), triton.cdiv(size, 32 * _WORDS))
+        grid = (len(rows), cdiv(size, 32 * _WORDS))
         _mask[grid](logits, logits.stride(0), rows, masks, masks.shape[1], size, _WORDS, num_warps=8)
     return logits

@@ -6,6 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
+from atom.model_ops.kernels.triton.sizes import cdiv
+
 _ROWS = 128
 
 
@@ -26,5 +28,5 @@ def philox_uniform(seeds: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
     count = len(seeds)
     out = torch.empty(count, dtype=torch.float32, device=seeds.device)
     if count:
-        _uniform[(triton.cdiv(count, _ROWS),)](seeds, offsets, out, count, _ROWS)
+        _uniform[(cdiv(count, _ROWS),)](seeds, offsets, out, count, _ROWS)
     return out

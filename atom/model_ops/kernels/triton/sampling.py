@@ -6,6 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
+from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
+
 _SLICE = 4096
 
 
@@ -48,12 +50,12 @@ def _join(tops, places, out, size, count, COUNT: tl.constexpr, sentinel: tl.cons
 def greedy_sample(logits: torch.Tensor) -> torch.Tensor:
     """logits [B, V] to token ids [B] int64; the lowest index on a tie."""
     num_rows, size = logits.shape
-    count = triton.cdiv(size, _SLICE)
+    count = cdiv(size, _SLICE)
     out = torch.empty(num_rows, dtype=torch.int64, device=logits.device)
     if num_rows:
         tops = torch.empty((num_rows, count), dtype=torch.float32, device=logits.device)
         places = torch.empty((num_rows, count), dtype=torch.int32, device=logits.device)
         none = 2**31 - 1
         _slice_argmax[(num_rows, count)](logits, logits.stride(0), tops, places, size, _SLICE, none, num_warps=8)
-        _join[(num_rows,)](tops, places, out, size, count, triton.next_power_of_2(count), none, num_warps=1)
+        _join[(num_rows,)](tops, places, out, size, count, next_power_of_2(count), none, num_warps=1)
     return out

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 
 from atom.model_ops.kernels.triton.early import early_launch, starts_early, take_turn
+from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 
 # Programs that keep an H200 (132 multiprocessors, several programs each) reading.
 _WANTED_PROGRAMS = 512
@@ -86,21 +87,21 @@ def num_parts(num_tokens: int, num_kv_heads: int) -> int:
     """Parts that a sequence's keys are cut into where all are of equal length: from the batch size alone, so that
     graphs and eager steps agree.
     """
-    wanted = triton.cdiv(_WANTED_PROGRAMS, num_tokens * num_kv_heads)
-    return min(_MAX_PARTS, triton.next_power_of_2(wanted))
+    wanted = cdiv(_WANTED_PROGRAMS, num_tokens * num_kv_heads)
+    return min(_MAX_PARTS, next_power_of_2(wanted))
 
 
 def share_out(positions: torch.Tensor, num_tokens: int, num_kv_heads: int, tile: int, window: int | None) -> Shares:
     """The work of the first num_tokens tokens, by positions [T]; tile: keys that are not divided. One kernel."""
     parts = num_parts(num_tokens, num_kv_heads)
-    num_shares = num_tokens * parts if parts > 1 else triton.cdiv(_WANTED_PROGRAMS, num_kv_heads)
+    num_shares = num_tokens * parts if parts > 1 else cdiv(_WANTED_PROGRAMS, num_kv_heads)
     # Each token has one part, and what is left of its keys is cut into parts of a share at least.
     num_items = num_tokens + num_shares - 1
     items = torch.empty((num_items, 8), dtype=torch.int32, device=positions.device)
     spans = torch.empty((num_tokens, 2), dtype=torch.int32, device=positions.device)
     _share_out[(num_tokens,)](
         positions, items, spans, num_tokens, num_shares, num_items, parts, window or 0,
-        TP=triton.next_power_of_2(num_tokens), N=tile, CHUNK=64, HAS_WINDOW=window is not None,
+        TP=next_power_of_2(num_tokens), N=tile, CHUNK=64, HAS_WINDOW=window is not None,
         EARLY=starts_early(num_tokens), num_warps=4, **early_launch(),
     )  # fmt: skip
     return Shares(items, spans, parts, num_tokens * parts + num_items)

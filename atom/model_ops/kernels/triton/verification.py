@@ -6,6 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
+from atom.model_ops.kernels.triton.sizes import next_power_of_2
+
 
 @triton.jit
 def _verify(drafts, num_drafts, targets, tokens, lengths, longest, WIDTH: tl.constexpr):
@@ -32,6 +34,6 @@ def verify_greedy(
     tokens = torch.empty_like(targets)
     lengths = torch.empty(num_rows, dtype=torch.int32, device=targets.device)
     if num_rows:
-        width = triton.next_power_of_2(longest + 1)
+        width = next_power_of_2(longest + 1)
         _verify[(num_rows,)](drafts, num_drafts, targets, tokens, lengths, longest, width, num_warps=1)
     return tokens, lengths
