@@ -18,7 +18,6 @@ import triton
 from atom.hf_config import RopeConfig
 from atom.model_ops.float8 import to_float8
 from atom.model_ops.kernels.reference import activation as plain_activation
-from atom.model_ops.kernels.reference import norm as plain_norm
 from atom.model_ops.kernels.reference.plan import attention_plan as plain_plan
 from atom.model_ops.kernels.select import select_kernels
 from atom.model_ops.kernels.triton import (
@@ -221,6 +220,7 @@ CASES = {
     "fp8, bf16, cap, drafts": Case(
         (60, 2), (3, 3), 2, (6, 2), 64, 64, None, torch.bfloat16, parts=1, soft_cap=0.7, float8=_FLOAT8
     ),
+    "fp8, bf16, head size 16": Case((40, 0), (1, 1), 2, (2, 1), 16, dtype=torch.bfloat16, parts=2, float8=_FLOAT8),
     "fp8, bf16, far": Case(
         (40, 0), (1, 1), 2, (2, 2), 256, 32, None, torch.bfloat16, first_block=70_000, float8=_FLOAT8
     ),
@@ -340,17 +340,7 @@ def check_float8_write(device: torch.device) -> None:
         cache = torch.zeros(kv_cache.kv_cache_shape(2, 8, 2, 16), device=device).to(float8)
         step = make_step([0], [9], [[1, 0]], 8, 0)
         made = plan.attention_plan(on(step, device))
-        given = (
-            whole.flatten(1).to(device),
-            None,
-            0.0,
-            cos_sin.to(device, dtype),
-            cache,
-            scales.to(device),
-            made,
-            4,
-            2,
-        )
+        given = (whole.flatten(1).to(device), None, 0.0, cos_sin.to(device, dtype), cache, scales.to(device), made, 4, 2)
         q, k, v = kv_cache.qkv_rope_write(*given)
         wanted = to_float8(whole[:, 4:].unflatten(1, (2, 2)).float() / scales.unsqueeze(-1), float8)
         held = cache.cpu().permute(0, 3, 1, 2, 4)[[1, 0]].flatten(0, 1)

@@ -105,6 +105,18 @@ def check_draws_in_a_view(device: torch.device) -> None:
     assert drawing.sample(logits[:0], one[:0], none[:0].int(), one[:0], none[:0], uniform[:0]).shape == (0,)
 
 
+def check_draws_of_no_numbers(device: torch.device) -> None:
+    """Logits without a largest have no right token, but one of the vocabulary all the same."""
+    vocab, none, most = 130, float("nan"), float("inf")
+    logits = torch.randn(6, vocab)
+    logits[0], logits[1], logits[2], logits[3, 64:] = none, -most, most, none
+    logits[4, [3, 77]], logits[5, 5] = most, none
+    for start in (0, 3):
+        given = [column.roll(start) for column in _PARAMETERS.values()] + [torch.rand(6)]
+        found = drawing.sample(logits.to(device), *(column.to(device) for column in given))
+        assert ((found >= 0) & (found < vocab)).all(), (start, found.tolist())
+
+
 def check_uniforms(device: torch.device) -> None:
     seeds = torch.cat((torch.tensor([0, 1, -1, 2**62 + 12345, -(2**63)]), torch.randint(-(2**62), 2**62, (200,))))
     offsets = torch.cat((torch.tensor([0, 5, 2**40 + 3, 1, 2]), torch.randint(0, 5000, (200,))))
@@ -143,6 +155,7 @@ SAMPLING_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "draws by bounds": check_draws_by_bounds,
     "bounds of draws": check_bounds_hold_the_threshold,
     "draws in a view": check_draws_in_a_view,
+    "draws of no numbers": check_draws_of_no_numbers,
     "uniforms": check_uniforms,
     "masks": check_masks,
     "verification": check_verification,
