@@ -11,6 +11,7 @@ Knows no numbers.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -264,10 +265,14 @@ def any_batch(float8: torch.dtype) -> None:
         masks.mask_logits(logits[:count], longs, torch.zeros(count, 282, dtype=torch.int32))
 
 
-def instructions(kernel: Any, prefix: str) -> list[str]:
-    """Those of a kernel's PTX that begin so."""
-    lines = (line.strip() for line in kernel.asm.get("ptx", "").splitlines())
-    return [line.split(";")[0] for line in lines if line.startswith(prefix)]
+def instructions(kernel: Any) -> list[str]:
+    """Those of a kernel's PTX by which it lets the next one start and waits for the one before it, and the ways in
+    which it reads and writes global memory before it waits.
+    """
+    ptx = kernel.asm.get("ptx", "")
+    before, wait, _ = ptx.partition("griddepcontrol.wait")
+    ways = re.findall(r"\b(ld|st|red|atom|cp)\.\S*global", before) if wait else []
+    return [*re.findall(r"griddepcontrol\.\w+", ptx), *sorted(set(ways))]
 
 
 def main() -> None:
@@ -275,7 +280,7 @@ def main() -> None:
     target, limit = TARGETS[sys.argv[1]]
     float8 = torch.float8_e4m3fnuz if target.arch == "gfx942" else torch.float8_e4m3fn
     if sys.argv[2:] == ["--early"]:
-        compile_only(target, lambda kernel: print(kernel.metadata.name, *instructions(kernel, "griddepcontrol")))
+        compile_only(target, lambda kernel: print(kernel.metadata.name, *instructions(kernel)))
         early(float8)
         return
     kernels: dict[str, Any] = {}

@@ -59,8 +59,12 @@ def test_kernels_start_early_where_a_gpu_can(monkeypatch: pytest.MonkeyPatch) ->
         at_once, after = ((let_next, wait), (wait, let_next)) if has_orders else ((), ())
         # By rows: up to two let the next one start at once.
         assert found["_rms_norm"] == {at_once, after}
-        assert all(found[name] == {at_once} for name in (*products, "_silu_and_mul"))
-        assert all(orders <= {at_once, after} for orders in found.values())
+        # What reads before it waits reads weights: nothing else is there already.
+        reads = {"_linear_by_threads", "_fp8_by_threads", "_fp8_rms_norm"} if has_orders else set()
+        for name, orders in found.items():
+            read = ("ld",) if name in reads else ()
+            assert orders <= {at_once + read, after + read}, name
+            assert name not in (*products, "_silu_and_mul") or orders == {at_once + read}, name
 
 
 def test_one_kernel_serves_any_batch_size() -> None:
