@@ -1392,6 +1392,11 @@ SOURCE_LINES: tuple[SourceLine, ...] = (
     ),
     SourceLine(
         "aiter/ops/triton/unified_attention.py",
+        "num_stages_2d = 3 num_warps = 2 TILE_SIZE = block_size",
+        "decodes have whole blocks in shared memory, so the wrappers take blocks of up to 64 tokens",
+    ),
+    SourceLine(
+        "aiter/ops/triton/unified_attention.py",
         "SLIDING_WINDOW = 1 + window_size[0]",
         "what unified_attention makes of a window",
     ),

@@ -41,8 +41,9 @@ def test_a_layout_is_chosen_by_block_and_head_size(kernels: Kernels) -> None:
     assert shape(7, 16, HK, 128) == (2, 7, HK, 16 * 128)
     assert shape(7, 32, HK, 128) == (2, 7, 32, HK, 128)
     assert shape(7, 16, HK, 64) == (2, 7, 16, HK, 64)
-    for block_size in (1, 8, 24):
-        with pytest.raises(ValueError, match=f"no block size {block_size}"):
+    assert shape(7, 64, HK, 256) == (2, 7, 64, HK, 256)
+    for block_size in (1, 8, 24, 128):
+        with pytest.raises(ValueError, match=f"no block size {block_size}: give --block-size 16, 32 or 64"):
             shape(7, block_size, HK, 128)
 
 

@@ -12,6 +12,8 @@ from atom.model_ops.kernels.aiter.architecture import fp8_dtype
 
 # Most query heads a key head that the assembled decode kernel takes.
 MAX_GROUP = 16
+# Of the flash layout, keys and values of 128 tokens do not fit into gfx942's 64 KiB, of 256 not into gfx950's 160.
+_BLOCK_SIZES = (16, 32, 64)
 
 _OTHER_BACKEND = "ATOM_KERNELS=attention_decode=triton"
 
@@ -42,11 +44,10 @@ def is_fp8(kv_cache: torch.Tensor) -> bool:
 
 
 def require_block_size(block_size: int) -> None:
-    """AITER's attention takes blocks of 16 tokens, or larger powers of two."""
-    if block_size < 16 or block_size & (block_size - 1):
+    """AITER's attention takes powers of two from 16 on, and has whole blocks in a GPU's shared memory."""
+    if block_size not in _BLOCK_SIZES:
         raise AiterUnsupported(
-            f"AITER's attention has no block size {block_size}: give --block-size 16 or a larger power of two, or "
-            f"{_OTHER_BACKEND}"
+            f"AITER's attention has no block size {block_size}: give --block-size 16, 32 or 64, or {_OTHER_BACKEND}"
         )
 
 
