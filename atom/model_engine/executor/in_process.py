@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from atom.config import Config
 from atom.model_engine.batch import ScheduledBatch, StepResult
-from atom.model_engine.cpu_threads import keep_freed_memory, num_cpu_threads, prepare_environment
+from atom.model_engine.cpu_threads import (
+    has_thread_for_each_core,
+    keep_freed_memory,
+    num_cpu_threads,
+    prepare_environment,
+)
 from atom.model_engine.executor.base import CacheSpace, Executor
 from atom.model_engine.grammars import Grammars
 from atom.model_engine.messages import EngineInfo
@@ -57,7 +62,7 @@ class InProcessExecutor(Executor):
 
     def _load(self) -> tuple[EngineInfo, CacheSpace]:
         if self._config.device != "cuda":
-            prepare_environment()
+            prepare_environment(has_thread_for_each_core(self._config.hf, self._config.device))
         # torch takes a second to import, and only the worker needs it.
         import torch
 
