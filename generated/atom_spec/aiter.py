@@ -1397,6 +1397,16 @@ SOURCE_LINES: tuple[SourceLine, ...] = (
     ),
     SourceLine(
         "aiter/ops/triton/unified_attention.py",
+        "or (max_seqlen_k <= 512)",
+        "keys are not split where the wrapper says that there are so few",
+    ),
+    SourceLine(
+        "aiter/ops/triton/_triton_kernels/unified_attention.py",
+        "act_num_segments, dtype=tl.int32 ) if HEAD_SIZE_PADDED != HEAD_SIZE: dim_mask = offs_d < HEAD_SIZE",
+        "a name without a value, so the wrapper has no keys split for heads that are no power of two",
+    ),
+    SourceLine(
+        "aiter/ops/triton/unified_attention.py",
         "SLIDING_WINDOW = 1 + window_size[0]",
         "what unified_attention makes of a window",
     ),

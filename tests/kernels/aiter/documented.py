@@ -267,8 +267,11 @@ def unified_attention(
     starts = cu_seqlens_q.tolist()
     assert starts[-1] == len(q) and max(b - a for a, b in pairwise(starts)) == max_seqlen_q
     is_scaled = k.dtype in _FLOAT8
+    # Keys of more than so many may be split, by their number; what joins them is for powers of two alone.
+    may_split = max_seqlen_k > 512
+    assert not may_split or not q.shape[2] & (q.shape[2] - 1)
     for row, length in enumerate(seqused_k.tolist()):
-        assert 0 < length <= max_seqlen_k
+        assert 0 < length and (length <= max_seqlen_k or not may_split)
         tokens = torch.arange(length)
         blocks, places = block_table[row].long()[tokens // block_size], tokens % block_size
         keys, values = k.float()[blocks, places], v.float()[blocks, places]

@@ -26,6 +26,8 @@ FLASH = {
     "blocks of 32": Case([40, 0], [1, 40], 1, head_dim=128, block_size=32),
     "head size 64": Case([30, 2, 18, 0], [1, 1, 6, 9], 2, head_dim=64, block_size=16),
     "head size 80": Case([30, 0], [1, 20], 1, head_dim=80, block_size=16),
+    "head size 80 and many keys": Case([600, 3, 530], [1, 1, 4], 2, head_dim=80, block_size=16),
+    "many keys": Case([600, 3, 530], [1, 1, 4], 2, head_dim=64, block_size=16),
     "drafts": Case([30, 2, 11], [3, 3, 6], 2, head_dim=64, block_size=16),
     "17 query heads a key head": Case([17, 5], [1, 8], 1, 17, 1, 64, 16),
     "a window": Case([40, 3, 12, 0], [1, 1, 6, 20], 2, head_dim=128, block_size=32, window=7),

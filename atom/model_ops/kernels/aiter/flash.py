@@ -15,6 +15,9 @@ from atom.model_ops.kernels.aiter.plan import CachedRows
 
 _attention = load("aiter.ops.triton.unified_attention.unified_attention")
 
+# Told of no more keys than these, it does not split them, and looks at no other number to know how many there are.
+_UNSPLIT = 512
+
 
 def attend(
     q: torch.Tensor,
@@ -30,10 +33,14 @@ def attend(
     is_fp8(kv_cache)  # refuses a type that the kernel would misread
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     one = ones(1, torch.float32, q.device)
+    head_dim, max_key_len = q.shape[2], rows.max_key_len
+    if head_dim & (head_dim - 1):
+        # What joins split keys does not compile for heads that are no power of two.
+        max_key_len = min(max_key_len, _UNSPLIT)
     _attention(
         scaled_by_head(q, kv_scales, 0), kv_cache[0], kv_cache[1], out,
         cu_seqlens_q=rows.query_bounds, max_seqlen_q=rows.max_query_len,
-        seqused_k=rows.key_lens, max_seqlen_k=rows.max_key_len, softmax_scale=scale, causal=True,
+        seqused_k=rows.key_lens, max_seqlen_k=max_key_len, softmax_scale=scale, causal=True,
         window_size=window_size(window), block_table=rows.tables, softcap=soft_cap,
         q_descale=None, k_descale=one, v_descale=one, sinks=sinks,
     )  # fmt: skip
