@@ -271,7 +271,7 @@ def unified_attention(
     may_split = max_seqlen_k > 512
     assert not may_split or not q.shape[2] & (q.shape[2] - 1)
     for row, length in enumerate(seqused_k.tolist()):
-        assert 0 < length and (length <= max_seqlen_k or not may_split)
+        assert length > 0 and (length <= max_seqlen_k or not may_split)
         tokens = torch.arange(length)
         blocks, places = block_table[row].long()[tokens // block_size], tokens % block_size
         keys, values = k.float()[blocks, places], v.float()[blocks, places]
