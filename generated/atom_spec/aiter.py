@@ -1366,6 +1366,16 @@ TABLES: tuple[KernelTable, ...] = (
 
 SOURCE_LINES: tuple[SourceLine, ...] = (
     SourceLine(
+        "aiter/ops/mha.py",
+        "if max_seqlen_q == 1 and alibi_slopes is None: causal = False",
+        "the module of flash attention that is compiled, at the first call of its kind, is another one for rows of one query",
+    ),
+    SourceLine(
+        "aiter/ops/mha.py",
+        "if not causal and window_size_left == -1 and window_size_right == -1:",
+        "unless a side of the window is limited, as the wrapper does",
+    ),
+    SourceLine(
         "aiter_meta/csrc/py_itfs_cu/asm_pa.cu",
         "torch::Tensor& K, // [num_blocks, num_kv_heads, head_size/x, block_size, x]",
         "the keys that pa_fwd_asm reads",
