@@ -50,8 +50,8 @@ def attend(
 def window_size(window: int | None) -> tuple[int, int]:
     """A window as AITER counts it: keys before the query's own, and after it; -1 is all.
 
-    None after it, though attention is causal anyway: where every row is one query, the flash attention forgets that, and
-    without a limit on either side it would first compile what it has no use for elsewhere.
+    None after it, though attention is causal anyway: where every row is one query the flash attention forgets that, and
+    without a limit on either side it would first compile another module.
     """
     return (-1 if window is None else window - 1, 0)
 
