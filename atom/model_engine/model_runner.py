@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +20,7 @@ import torch
 from atom import envs
 from atom.config import Config
 from atom.model_engine import kv_cache
-from atom.model_engine.batch import ScheduledBatch, SlotAdmission, StepResult
+from atom.model_engine.batch import ScheduledBatch, StepResult
 from atom.model_engine.device_copies import begin_download, upload, upload_packed
 from atom.model_engine.draw_graphs import capture_draws
 from atom.model_engine.grammars import Grammars
@@ -29,6 +30,7 @@ from atom.model_engine.messages import EngineInfo, TokenLogprobs
 from atom.model_engine.sampling_state import OFF, SamplingState
 from atom.model_engine.step_graphs import StepGraphs, capture_graphs
 from atom.model_engine.token_masks import MaskedRows, TokenMasks
+from atom.model_engine.warm_up import first_batches, gpu_batches
 from atom.model_loader.loader import load_model
 from atom.model_ops.context import BuildContext
 from atom.model_ops.kernels.compiled.functions import compiled_kernels
@@ -38,7 +40,6 @@ from atom.model_ops.logprobs import Logprobs, token_logprobs
 from atom.model_ops.sampler import Sampler
 from atom.model_ops.step import StepInputs
 from atom.models.registry import build_model
-from atom.sampling_params import SamplingParams
 
 logger = logging.getLogger(__name__)
 
@@ -178,15 +179,17 @@ class ModelRunner:
         return None if graphs is None else graphs.size(batch)
 
     @torch.inference_mode()
-    def run(self, batch: ScheduledBatch) -> StepOutput:
-        """One step. The batch's state changes even when it raises, so a failed runner is not to be used again."""
+    def run(self, batch: ScheduledBatch, in_graphs: bool = True) -> StepOutput:
+        """One step, in a graph where one holds it. The batch's state changes even when it raises, so a failed runner is
+        not to be used again.
+        """
+        graphs = self._graphs_for(batch) if in_graphs else None
         self.inputs.apply(batch)
         if self.masks is not None:
             for admission in batch.admissions:
                 self.masks.admit(admission)
         sampled = self.inputs.sampled_rows(batch)
         output = StepOutput(batch.step, batch.num_rows, sampled.rows, self.inputs.last_tokens[:0])
-        graphs = self._graphs_for(batch)
         if graphs is None:
             self._run_eager(batch, sampled, output)
         else:
@@ -314,18 +317,18 @@ class ModelRunner:
             self.masks.shutdown()
 
     def warm_up(self) -> None:
-        """Run a prefill and a decode, so that the first request does not pay for what libraries prepare lazily."""
-        num_tokens = min(8, self.config.max_model_len - 1, self.config.block_size)
-        if num_tokens < 1:
-            return
-        sampling = SamplingParams(temperature=0.0, max_tokens=2)
-        admission = SlotAdmission(0, [0] * num_tokens, num_tokens, [0], sampling, 0)
-        one, none = np.ones(1, dtype=np.int32), np.empty((0, 3), dtype=np.int32)
-        slot, yes = np.zeros(1, dtype=np.int32), np.ones(1, dtype=np.bool_)
-        tokens = np.zeros(num_tokens, dtype=np.int32)
-        self.run(ScheduledBatch(0, slot, one * num_tokens, one * 0, yes, 0, tokens, none, [admission])).result()
-        length = one * min(num_tokens, self.config.block_size - 1)
-        self.run(ScheduledBatch(0, slot, one, length, yes, 1, tokens[:0], none)).result()
+        """Run what no graph holds, so that the first requests do not wait for compilers and for what libraries make."""
+        begun = time.monotonic()
+        with explain_out_of_memory("warming up", "give a smaller --gpu-memory-utilization"):
+            for batch in first_batches(self.config):
+                self.run(batch).result()
+            if self.device.type == "cpu":
+                return
+            for batch in gpu_batches(self.config, self.num_blocks):
+                self.run(batch, in_graphs=False).result()
+            row, mask = np.zeros(1, np.int64), np.full((1, -(-self.config.hf.vocab_size // 32)), -1, np.int32)
+            self._mask(torch.zeros(1, self.config.hf.vocab_size, device=self.device), MaskedRows(row, mask, {}))
+        logger.info("warmed up, %.1f s", time.monotonic() - begun)
 
 
 class HostTokens:

@@ -55,10 +55,14 @@ class Driver:
     def add(self, prompt: list[int], sampling: SamplingParams = GREEDY, seed: int = 0) -> Running:
         return Running(self._slots.pop(), list(prompt), len(prompt), [], sampling, seed)
 
-    def preempt(self, sequence: Running) -> None:
-        """Take slot and blocks away; its tokens are computed again."""
+    def release(self, sequence: Running) -> None:
+        """The sequence has ended."""
         self._free.extend(sequence.blocks)
         self._slots.insert(0, sequence.slot)
+
+    def preempt(self, sequence: Running) -> None:
+        """Take slot and blocks away; its tokens are computed again."""
+        self.release(sequence)
         sequence.blocks, sequence.num_computed = [], 0
         sequence.is_admitted = sequence.is_decoding = False
         sequence.slot = self._slots.pop()
