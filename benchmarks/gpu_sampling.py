@@ -6,8 +6,10 @@ Knows no engine.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -27,20 +29,25 @@ _CASES = {
     "min-p 0.1": (3.0, 0, 1.0, 0.1),
     "no filter": (3.0, 0, 1.0, 0.0),
 }
+_SAMPLED = drawing.Form(sampled=16384)
+_WAYS = {"": drawing.Form(), ", by a sample": _SAMPLED}
 _FORMS = {
     "as it is": drawing.Form(),
-    "16 warps gather": drawing.Form(gathering_warps=16),
-    "4 warps count": drawing.Form(warps=4),
-    "parts of 2048": drawing.Form(part=2048),
-    "parts of 8192": drawing.Form(part=8192, warps=16, gathering_warps=16),
-    "groups of 32": drawing.Form(group=32),
+    "by a sample": _SAMPLED,
+    "8 warps look": replace(_SAMPLED, sampling_warps=8),
+    "a sample of 8192, 8 warps": replace(_SAMPLED, sampled=8192, sampling_warps=8),
+    "a sample of 32768": replace(_SAMPLED, sampled=32768),
+    "4 warps survey": replace(_SAMPLED, warps=4),
+    "16 warps gather": replace(_SAMPLED, gathering_warps=16),
+    "parts of 2048, 4 warps": replace(_SAMPLED, part=2048, warps=4, gathering_warps=4),
+    "parts of 8192, 16 warps": replace(_SAMPLED, part=8192, warps=16, gathering_warps=16),
 }
 
 
 def rows_of(case: str, rows: int, vocab: int, device: torch.device) -> tuple[torch.Tensor, Parameters]:
-    """Logits in bfloat16, as a model gives them, and parameters."""
+    """Logits in float32, as the product that makes them gives them, and parameters."""
     spread, top_k, top_p, min_p = _CASES[case]
-    logits = (spread * torch.randn(rows, vocab, device=device)).bfloat16()
+    logits = spread * torch.randn(rows, vocab, device=device)
     ones = torch.ones(rows, device=device)
     return logits, (ones, top_k * ones.int(), top_p * ones, min_p * ones, torch.rand(rows, device=device))
 
@@ -53,16 +60,18 @@ def sample(device: torch.device, bandwidth: float, largest: int, vocab: int) -> 
             logits, given = rows_of(case, rows, vocab, device)
             name = f"{rows} x {vocab}, {case}"
             calls = 2 if rows > 1 else 10
-            found.append(row(name, seconds_in_a_graph(call(logits, given), device, calls)))
+            for way, form in _WAYS.items():
+                found.append(row(name + way, seconds_in_a_graph(call(logits, given, form), device, calls)))
             if rows == largest:
-                by_torch = seconds(lambda x=logits, given=given: plain.sample(x.float(), *given), device, 3)
+                by_torch = seconds(lambda x=logits, given=given: plain.sample(x, *given), device, 3)
                 found.append(row(f"{name}, by torch", by_torch))
-        found.append(row(f"{rows} x {vocab}, floor", 2 * rows * vocab / bandwidth))
+        found.append(row(f"{rows} x {vocab}, floor", 4 * rows * vocab / bandwidth))
     logits, given = rows_of("top-k 50, top-p 0.9", 1, vocab, device)
     found.append(row(f"1 x {vocab}, from the host", host_seconds(call(logits, given), device)))
-    wide = logits.float().repeat(largest, 1)
+    wide = logits.bfloat16().repeat(largest, 1)
     many = tuple(column.repeat(largest) for column in given)
-    found.append(row(f"{largest} x {vocab}, float32", seconds_in_a_graph(call(wide, many), device, 2)))
+    for way, form in _WAYS.items():
+        found.append(row(f"{largest} x {vocab}, bfloat16{way}", seconds_in_a_graph(call(wide, many, form), device, 2)))
     return [*found, *kernels(device, largest, vocab)]
 
 
@@ -101,14 +110,14 @@ def kernels(device: torch.device, rows: int, vocab: int) -> list[dict[str, Any]]
     if device.type != "cuda":
         return []
     found = []
-    for case in _CASES:
+    for case, (way, form) in itertools.product(_CASES, _WAYS.items()):
         logits, given = rows_of(case, rows, vocab, device)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-            call(logits, given)()
+            call(logits, given, form)()
             torch.cuda.synchronize()
         for event in profile.key_averages():
             if event.self_device_time_total > 0:
-                found.append(row(f"{rows} x {vocab}, {case}: {event.key}", event.self_device_time_total / 1e6))
+                found.append(row(f"{rows} x {vocab}, {case}{way}: {event.key}", event.self_device_time_total / 1e6))
     return found
 
 

@@ -37,14 +37,19 @@ def check_draws(device: torch.device) -> None:
         given = [column[order] for column in _PARAMETERS.values()] + [torch.rand(6)]
         wanted = plain.sample(logits.clone(), *given)
         kept = logits.clone()
-        found = drawing.sample(logits.to(device), *(column.to(device) for column in given))
-        assert torch.equal(found.cpu(), wanted), (vocab, spread, step, order.tolist())
+        for form in (drawing.Form(),) if device.type == "cpu" else (drawing.Form(), drawing.Form(sampled=16384)):
+            found = drawing.sample_by(form, logits.to(device), *(column.to(device) for column in given))
+            assert torch.equal(found.cpu(), wanted), (vocab, spread, step, order.tolist())
         assert torch.equal(logits, kept)
 
 
 def check_draws_by_bounds(device: torch.device) -> None:
     """Rows of several parts, room for few values: bounds that hold them, that are narrowed, that do not suffice."""
-    form = drawing.Form(part=256, group=16, room=64)
+    for sampled in (1024,) if device.type == "cpu" else (0, 1024):
+        _check_kinds(device, drawing.Form(part=256, group=16, room=64, sampled=sampled))
+
+
+def _check_kinds(device: torch.device, form: drawing.Form) -> None:
     rows, vocab = 6, 1100
     for kind in ("flat", "equal", "few values", "falling", "bf16, one far below", "few possible"):
         logits = torch.randn(rows, vocab) * (0.02 if kind == "flat" else 2.0)
@@ -64,6 +69,37 @@ def check_draws_by_bounds(device: torch.device) -> None:
         wanted = plain.sample(logits.float(), *given)
         found = drawing.sample_by(form, logits.to(device), *(column.to(device) for column in given))
         assert torch.equal(found.cpu(), wanted), (kind, order.tolist())
+
+
+def check_draws_by_a_sample(device: torch.device) -> None:
+    """A sample of a ninth of each row, whose bounds hold the threshold: in the interpreter no row may be searched."""
+    rows, on_cpu = 3, device.type == "cpu"
+    vocab = 9500 if on_cpu else 151_936
+    form = drawing.Form(part=2048, room=2048, sampled=1024) if on_cpu else drawing.Form(sampled=16384)
+    random_numbers = torch.Generator().manual_seed(0)
+    search = drawing.row_threshold
+    if on_cpu:
+        drawing.row_threshold = _no_search
+    try:
+        for kind, spread, top_p in (
+            ("peaked", 3.0, 0.95),
+            ("flat", 0.02, 0.9),
+            ("sorted", 2.0, 0.9),
+            ("bf16", 3.0, 0.5),
+        ):
+            logits = spread * torch.randn(rows, vocab, generator=random_numbers)
+            if kind == "rising":
+                logits = logits.sort(dim=1).values
+            elif kind == "bfloat16":
+                logits = logits.bfloat16()
+            ones = torch.ones(rows)
+            min_p = torch.tensor([0.0, 0.0, 0.01])
+            given = (ones, 0 * ones.int(), top_p * ones, min_p, torch.rand(rows, generator=random_numbers))
+            wanted = plain.sample(logits.float(), *given)
+            found = drawing.sample_by(form, logits.to(device), *(column.to(device) for column in given))
+            assert torch.equal(found.cpu(), wanted), kind
+    finally:
+        drawing.row_threshold = search
 
 
 def check_bounds_hold_the_threshold(device: torch.device) -> None:
@@ -153,6 +189,7 @@ def check_verification(device: torch.device) -> None:
 SAMPLING_CHECKS: dict[str, Callable[[torch.device], None]] = {
     "draws": check_draws,
     "draws by bounds": check_draws_by_bounds,
+    "draws by a sample": check_draws_by_a_sample,
     "bounds of draws": check_bounds_hold_the_threshold,
     "draws in a view": check_draws_in_a_view,
     "draws of no numbers": check_draws_of_no_numbers,

@@ -24,6 +24,7 @@ from atom.model_ops.kernels.triton.draw_bounds import (
     largest_and_whole,
     survey,
 )
+from atom.model_ops.kernels.triton.draw_sampled import CLUSTER, bound, gather, survey_parts
 from atom.model_ops.kernels.triton.draw_search import (
     from_units,
     near_threshold,
@@ -38,13 +39,16 @@ from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 @dataclass(frozen=True, slots=True)
 class Form:
     """How the work is cut: columns of a part; of a group, whose largest value top-k asks for; values that may be
-    gathered; warps of a program that counts and of one that gathers. Sizes are powers of two."""
+    gathered; warps of a program that counts and of one that gathers; values of a row whose top-p is found from a
+    sample, and warps of the program that does (0: it is found by counting all). Sizes are powers of two."""
 
     part: int = 4096
     group: int = 64
     room: int = 4096
     warps: int = 8
     gathering_warps: int = 8
+    sampled: int = 0
+    sampling_warps: int = 16
 
 
 _FORM = Form()
@@ -189,13 +193,21 @@ def sample_by(form: Form, logits: torch.Tensor, *parameters: torch.Tensor) -> to
     ints = torch.empty((num_rows, num_ints), dtype=torch.int32, device=device)
     rows, scratch = (logits, logits.stride(0), temperature), (floats, doubles, ints)
     sizes, grid, warps = (size, num_floats, num_ints), (count, num_rows), form.warps
-    survey[grid](*rows, *scratch, *sizes, part, form.group, room, num_warps=warps)
-    count_once[grid](
-        *rows, top_k, top_p, *scratch, *sizes, part, form.group, room, padded, next_power_of_2(num_groups),
-        num_warps=warps,
-    )  # fmt: skip
-    count_again[grid](*rows, top_k, top_p, *scratch, *sizes, part, room, padded, num_warps=warps)
-    collect[grid](*rows, top_k, top_p, min_p, *scratch, *sizes, part, room, padded, num_warps=form.gathering_warps)
+    if form.sampled:
+        survey_parts[grid](*rows, *scratch, *sizes, part, form.group, room, num_warps=warps)
+        bound[(num_rows,)](
+            *rows, top_k, top_p, min_p, *scratch, size, count, num_floats, num_ints, part, form.group, room, padded,
+            next_power_of_2(num_groups), form.sampled // CLUSTER.value, num_warps=form.sampling_warps,
+        )  # fmt: skip
+        gather[grid](*rows, min_p, *scratch, *sizes, part, room, num_warps=form.gathering_warps)
+    else:
+        survey[grid](*rows, *scratch, *sizes, part, form.group, room, num_warps=warps)
+        count_once[grid](
+            *rows, top_k, top_p, *scratch, *sizes, part, form.group, room, padded, next_power_of_2(num_groups),
+            num_warps=warps,
+        )  # fmt: skip
+        count_again[grid](*rows, top_k, top_p, *scratch, *sizes, part, room, padded, num_warps=warps)
+        collect[grid](*rows, top_k, top_p, min_p, *scratch, *sizes, part, room, padded, num_warps=form.gathering_warps)
     _draw[(num_rows,)](
         *rows, top_k, top_p, min_p, uniform, *scratch, out, size, count, num_floats, num_ints, part, form.group,
         room, padded, num_warps=8,
