@@ -20,7 +20,7 @@ from atom.config import Config
 from atom.model_engine.batch import ScheduledBatch
 from atom.model_engine.capture_traces import CaptureTraces
 from atom.model_engine.device_copies import overwrite, upload
-from atom.model_engine.graph_capture import capture, capture_each
+from atom.model_engine.graph_capture import capture, capture_each, unowned
 from atom.model_engine.input_batch import InputBatch, SampledRows, is_even
 from atom.model_ops.kernels.select import Kernels
 from atom.model_ops.step import StepInputs
@@ -106,7 +106,8 @@ class DecodeGraphs:
                     kept.copy_(new)
 
             uneven, _ = capture(step, self._pool)
-        return _Graphs(even, uneven, rows, logits, tokens)
+        # One graph runs at a time: those of smaller sizes leave theirs where the largest does.
+        return _Graphs(even, uneven, rows, unowned(logits), unowned(tokens))
 
     def _step(self, rows: torch.Tensor, is_even: bool) -> tuple[torch.Tensor, torch.Tensor]:
         slots, contexts = rows

@@ -48,6 +48,7 @@ class DrawGraphs:
         """decodes: what the graph of each size leaves. draw: tokens of logits. Raises torch.OutOfMemoryError."""
         self._inputs = inputs
         self._draw = draw
+        # Not the decode graphs' own, which holds what they leave for free as soon as it is there.
         self._pool = torch.cuda.graph_pool_handle()
         self._graphs = capture_each(
             "draw", sorted(decodes, reverse=True), lambda size: self._capture(size, decodes[size]),

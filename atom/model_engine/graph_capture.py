@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import torch
@@ -32,6 +33,15 @@ def capture(call: Callable[[], _Result], pool: Any) -> tuple[torch.cuda.CUDAGrap
     with torch.cuda.graph(graph, pool=pool):
         result = call()
     return graph, result
+
+
+def unowned(tensor: torch.Tensor) -> torch.Tensor:
+    """A contiguous tensor's memory, without keeping it: what is captured into the pool afterwards may take it, too."""
+    if not tensor.is_cuda:
+        return tensor
+    interface = {"data": (tensor.data_ptr(), False), "shape": (tensor.nbytes,), "typestr": "|u1", "version": 2}
+    memory = SimpleNamespace(__cuda_array_interface__=interface)
+    return torch.as_tensor(memory, device=tensor.device).view(tensor.dtype).view(tensor.shape)
 
 
 def capture_each(

@@ -13,6 +13,7 @@ import torch
 
 from atom.config import Config
 from atom.model_engine.engine_core import EngineCore
+from atom.model_engine.graph_capture import unowned
 from atom.model_engine.input_batch import is_even
 from atom.model_engine.messages import EngineRequest
 from atom.sampling_params import SamplingParams
@@ -207,3 +208,17 @@ def test_every_capture_leaves_a_trace_of_its_kernels(tmp_path: Path) -> None:
     assert "capture_graph_bs_4" in names
     assert any(event.get("cat") == "kernel" for event in events)  # the warm-up forward
     assert any("BeginCapture" in name for name in names)
+
+
+def test_outputs_of_graphs_share_their_memory() -> None:
+    """A tensor over memory that it does not keep; and captures that take it again."""
+    kept = torch.arange(8.0, device="cuda").view(2, 4)
+    seen = unowned(kept)
+    assert (seen.data_ptr(), seen.dtype, seen.tolist()) == (kept.data_ptr(), kept.dtype, kept.tolist())
+    runner = make_runner(
+        Config.resolve("atom-tiny").model_path, device="cuda", max_model_len=512, block_size=16, max_num_seqs=256,
+        kv_cache_memory=1 << 26, cudagraph_prefill_sizes=(),
+    )  # fmt: skip
+    outputs = runner.graphs[0].outputs()  # type: ignore[attr-defined]  # decode graphs
+    places = {logits.data_ptr() for _, _, logits in outputs.values()}
+    assert len(places) < len(outputs) / 2
