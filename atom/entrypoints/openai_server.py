@@ -101,6 +101,7 @@ async def _serve(
         starting.result()
 
         from atom.entrypoints.openai.app import create_app
+        from atom.entrypoints.openai.interpreter import tune_interpreter
         from atom.entrypoints.openai.serving import ServingContext
 
         try:
@@ -111,6 +112,7 @@ async def _serve(
             serving = ServingContext.of(config, server, text, engine)
         except OSError as error:
             raise StartupError(f"--request-log: {error}") from error
+        tune_interpreter()
         logger.info("serving %s at %s", ", ".join(serving.served_model_names), address_of(listening))
         try:
             return await lifecycle.serve(create_app(serving), serving, listening, signals)

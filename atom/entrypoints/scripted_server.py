@@ -16,6 +16,7 @@ from atom.entrypoints.openai import lifecycle
 from atom.entrypoints.openai.app import create_app
 from atom.entrypoints.openai.chat_encoders import load_chat_encoder
 from atom.entrypoints.openai.chat_profile import probe_chat_encoder
+from atom.entrypoints.openai.interpreter import tune_interpreter
 from atom.entrypoints.openai.serving import ChatModel
 from atom.entrypoints.openai_server import address_of, run_loop
 from atom.entrypoints.scripted.script import Script, load_scripts
@@ -52,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         listening.listen(lifecycle.BACKLOG)
     except (ValueError, OSError) as error:
         parser.error(str(error))
+    tune_interpreter()
     logger.info("%d scripts at %s", len(scripts), address_of(listening))
 
     async def run() -> int:

@@ -226,6 +226,8 @@ async def _stream(
 
 
 def _text_of(step: Step) -> str:
+    if len(step.events) == 1 and isinstance(only := step.events[0], ContentDelta):
+        return only.text
     return "".join(event.text for event in step.events if isinstance(event, ContentDelta))
 
 

@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from atom.entrypoints.openai.connection import chunk_writer
 from atom.entrypoints.openai.errors import (
     ApiError,
     cut_short,
@@ -80,7 +81,7 @@ class Endpoint:
             await as_response(internal_error(), scope)(scope, receive, send)
 
     async def _answer(self, operation: Operation, request: Request, send: Send) -> None:
-        serving = self._serving
+        serving, write_chunk = self._serving, chunk_writer(request.scope)
         if not self._is_open(operation.route) and not serving.api_keys.accept(request.headers):
             raise unauthorized()
         if operation.model is None:
@@ -94,7 +95,7 @@ class Endpoint:
             raise unavailable("The engine has stopped; the server is going down.", "engine_dead")
         body = await self._decoded_body(operation, request)
         serving.on_request(request)
-        async with SseWriter(send, serving.server.sse_keep_alive) as writer:
+        async with SseWriter(send, serving.server.sse_keep_alive, write_chunk) as writer:
             response: Response | None = None
             try:
                 response = await serving.work.run(_respond(operation, serving, request, body, writer), request.receive)

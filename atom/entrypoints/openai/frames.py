@@ -12,6 +12,9 @@ import msgspec
 
 _encode = msgspec.json.encode
 
+# What most chunks say of themselves.
+_GOES_ON = b',"logprobs":null,"finish_reason":null'
+
 
 class ChunkFrames:
     """Frames of one answer. `running_usage`: None, or the JSON that every chunk carries as its `usage`.
@@ -53,6 +56,8 @@ class ChunkFrames:
         head = self._choice_heads.get(index)
         if head is None:
             head = self._choice_heads[index] = self._head + b'{"index":%d,' % index
+        if logprobs is None and finish_reason is None:
+            return b"".join((head, own, _GOES_ON, self._tail))
         shown = b',"logprobs":null' if logprobs is None else b',"logprobs":' + _encode(logprobs)
         reason = b',"finish_reason":null' if finish_reason is None else b',"finish_reason":' + _encode(finish_reason)
         return head + own + shown + reason + self._tail

@@ -28,7 +28,8 @@ class TextStages:
     """The stages behind the detokenizer, for one answer.
 
     stop_string: the one that ended the answer, None until then; everything after it is dropped. may_stop: whether a
-    stop string that is complete from now on ends the answer; before, it is text.
+    stop string that is complete from now on ends the answer; before, it is text. is_plain: all text is content, at
+    once, whatever it says.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class TextStages:
         )
         self._stops = StopStrings(stop_strings, include_stop)
         self._has_stops = bool(stop_strings)
+        self.is_plain = dialect is None and spec is None and not self._has_stops
         self.may_stop = True
         self._events: list[Event] = []  # where the stages put what this feed settles
         self.num_tool_calls = 0
@@ -183,8 +185,12 @@ class AnswerPipeline:
 
     def feed(self, token_ids: Sequence[int]) -> list[Event]:
         """The events that these tokens settle; the same ones, however the tokens are dealt out over calls."""
-        events: list[Event] = []
         stages, decode = self._stages, self._detokenizer.feed
+        if stages.is_plain:
+            self.num_tokens += len(token_ids)
+            text = decode(token_ids)
+            return [ContentDelta(text)] if text else []
+        events: list[Event] = []
         for token_id in token_ids:
             if stages.stop_string is not None:
                 break

@@ -1,7 +1,7 @@
 """Server-sent events: frames of one line of JSON, comments, and the writer of a stream.
 
-Owns the bytes between an answer's JSON and the socket, as plain ASGI: one call a chunk, nothing between. Knows nothing
-of chats or tokens.
+Owns the bytes between an answer's JSON and the socket: as plain ASGI, and past it where the server has a shorter way.
+Knows nothing of chats or tokens.
 """
 
 from __future__ import annotations
@@ -68,8 +68,10 @@ class SseWriter:
     stream's own kind of keep-alive instead.
     """
 
-    def __init__(self, send: Send, keep_alive: float) -> None:
+    def __init__(self, send: Send, keep_alive: float, write_chunk: Callable[[bytes], bool]) -> None:
+        """`write_chunk`: see connection.chunk_writer."""
         self._send = send
+        self._write_chunk = write_chunk
         self._keep_alive = keep_alive
         self._last_write = self.last_frame = time.monotonic()
         self._ticker: asyncio.Task[None] | None = None
@@ -94,7 +96,8 @@ class SseWriter:
             self._ticker = asyncio.create_task(self._tick())
         async with aclosing(stream.frames) as frames:
             async for chunk in frames:
-                await self.write(chunk)
+                if not self._write_at_once(chunk):
+                    await self.write(chunk)
                 self.last_frame = self._last_write
                 self._keep_alive_frame = stream.keep_alive
                 if log is not None:
@@ -108,6 +111,13 @@ class SseWriter:
                 self.started = True
                 await self._send({"type": "http.response.start", "status": 200, "headers": list(STREAM_HEADERS)})
             await self._send({"type": "http.response.body", "body": frames, "more_body": True})
+
+    def _write_at_once(self, frames: bytes) -> bool:
+        """Write complete frames the short way, unless the head is not out yet or something else waits to be written."""
+        if not self.started or self._lock.locked() or not self._write_chunk(frames):
+            return False
+        self._last_write = time.monotonic()
+        return True
 
     async def write_error(self, error: ApiError, request_id: str) -> None:
         """Write that the stream has failed, the way its API says so."""
