@@ -28,12 +28,14 @@ from atom.model_ops.kernels.triton.draw_search import kth_largest, scaled
 # that clusters, not values, are what is independent.
 CLUSTER = tl.constexpr(8)
 # Standard errors by which an estimate may be off, and weights of its largest value: of these it may have seen none.
-_ERRORS = tl.constexpr(4.0)
-_UNSEEN = tl.constexpr(8.0)
+_ERRORS = tl.constexpr(5.0)
+_UNSEEN = tl.constexpr(12.0)
 # Part of that by which the bounds may be wider.
 _SLACK = tl.constexpr(0.125)
 # Part of the room that values between the bounds may take, by the sample.
 _FULL = tl.constexpr(0.85)
+# Times that bounds are looked for, before they are taken although they hold too many.
+_TRIES = tl.constexpr(2)
 # Halvings of an interval of at most some 30.
 _STEPS = tl.constexpr(25)
 # Values below the lower bound weigh together at most exp(-_SPARE) of what top-p leaves out, whatever the sample says.
@@ -68,10 +70,11 @@ def survey_parts(
 
 
 @triton.jit
-def _edge(weights, low, high, rate, left_out, SIGN: tl.constexpr):
+def _edge(weights, low, high, rate, left_out, share, SIGN: tl.constexpr):
     """The logarithm of a weight below which surely at most (SIGN 1), or at least (-1), `left_out` lies.
 
     weights: the sample [clusters, CLUSTER], one of `rate`. low, high: where to look; the answer where all else fails.
+    share: of the error that is allowed for.
     """
     step = 0
     while step < _STEPS:
@@ -81,7 +84,7 @@ def _edge(weights, low, high, rate, left_out, SIGN: tl.constexpr):
         sampled = tl.sum(below, axis=0)
         squares = tl.sum(below * below, axis=0) - sampled * sampled / below.shape[0]
         error = _ERRORS * tl.sqrt(rate * (rate - 1.0) * tl.maximum(squares, 0.0))
-        error += _UNSEEN * (rate - 1.0) * limit + 1e-5 * left_out
+        error = share * (error + _UNSEEN * (rate - 1.0) * limit) + 1e-5 * left_out
         beyond = rate * sampled + SIGN * error - left_out
         low = tl.where(beyond > 0, low, middle)
         high = tl.where(beyond > 0, middle, high)
@@ -100,13 +103,19 @@ def _bounds_of_top_p(row, size, temperature, top, left_out, CLUSTERS: tl.constex
     starts = tl.multiple_of(starts.to(tl.int32), CLUSTER)
     values = scaled(row, starts[:, None] + tl.arange(0, CLUSTER)[None, :], size, temperature)
     weights = tl.exp(values - top)
-    zero = tl.zeros((), tl.float32)
-    low = _edge(weights, tl.log(left_out / size) - _SPARE, zero, rate, left_out, 1)
-    high = _edge(weights, low, zero, rate, left_out, -1)
-    inside = rate * tl.sum(tl.sum(((weights >= tl.exp(low)) & (weights < tl.exp(high))).to(tl.float32), axis=1), axis=0)
-    spare = 0.5 * (high - low) * tl.maximum(1.0 - _FULL * ROOM / tl.maximum(inside, 1.0), 0.0)
+    lowest, largest = tl.log(left_out / size) - _SPARE, tl.zeros((), tl.float32)
+    low, high = lowest, largest
+    share = tl.full((), 1.0, tl.float32)
+    left = _TRIES
+    while left > 0:
+        low = _edge(weights, lowest, largest, rate, left_out, share, 1)
+        high = _edge(weights, low, largest, rate, left_out, share, -1)
+        inside = (weights >= tl.exp(low)) & (weights < tl.exp(high))
+        inside = rate * tl.sum(tl.sum(inside.to(tl.float32), axis=1), axis=0)
+        left = tl.where(inside > _FULL * ROOM, left - 1, 0)
+        share *= _FULL * ROOM / tl.maximum(inside, 1.0)
     margin = 1e-5 + 3e-7 * tl.abs(top)
-    return top + low + spare - margin, tl.where(high < 0, top + high - spare + margin, float("inf"))
+    return top + low - margin, tl.where(high < 0, top + high + margin, float("inf"))
 
 
 @triton.jit
