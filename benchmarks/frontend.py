@@ -1,5 +1,5 @@
-"""What the API process costs: CPU time of a real server over scripted answers, a streamed token at 64 streams, and a
-count of 100,000 characters' tokens.
+"""What the API process costs: CPU time of a real server over scripted answers, a streamed token at 64 and 256 streams,
+a prompt of 1,024 tokens, and a count of 100,000 characters' tokens.
 
 The server runs in a process of its own and its CPU time is read from the operating system, so a busy machine changes
 the figure little. The engine's playing is included; the pipeline, frames, HTTP and the socket are what is measured.
@@ -21,9 +21,15 @@ from typing import Any
 
 import psutil
 
+from atom.builtin_model import resolve
+from atom.tokenizer import Tokenizer
+
 NUM_STREAMS = 64
 NUM_TOKENS = 400
 BAR_MICROSECONDS = 60.0
+NUM_MANY_STREAMS, NUM_MANY_TOKENS = 256, 100
+NUM_PROMPT_TOKENS = 1_024
+BAR_PROMPT_MILLISECONDS = 2.0
 NUM_CHARACTERS = 100_000
 NUM_COUNTS = 10
 BAR_COUNT_MILLISECONDS = 50.0
@@ -60,6 +66,7 @@ def run() -> list[dict[str, Any]]:
                 cost = server.measure(endpoint, script, NUM_STREAMS, NUM_TOKENS)
                 name = f"CPU of the API process, {endpoint}, {script}, {NUM_STREAMS} streams"
                 rows.append({"name": name, "value": cost, "unit": "us/token", "bar": f"< {BAR_MICROSECONDS:g}"})
+            rows += _many_streams(server)
             for kind, is_new in (("new", True), ("as before", False)):
                 name = f"CPU of the API process, count_tokens, {NUM_CHARACTERS} characters, {kind}"
                 row = {
@@ -72,6 +79,27 @@ def run() -> list[dict[str, Any]]:
         finally:
             server.stop()
     return rows
+
+
+def _many_streams(server: _Server) -> list[dict[str, Any]]:
+    """What many streams at once cost: a token behind a short prompt, and how much more a request with a long one."""
+    rows = []
+    for endpoint in ("completions", "chat"):
+        server.measure(endpoint, "prose", NUM_MANY_STREAMS, 2)  # warm-up
+        token = server.measure(endpoint, "prose", NUM_MANY_STREAMS, NUM_MANY_TOKENS)
+        short, long = (server.measure(endpoint, "prose", NUM_MANY_STREAMS, 1, prompt) for prompt in ("hi", _prompt()))
+        name = f"CPU of the API process, {endpoint}, {NUM_MANY_STREAMS} streams"
+        rows.append({"name": name, "value": token, "unit": "us/token", "bar": f"< {BAR_MICROSECONDS:g}"})
+        bar = f"< {BAR_PROMPT_MILLISECONDS:g}"
+        for size, cost in (("a short prompt", short), (f"{NUM_PROMPT_TOKENS} tokens of prompt", long)):
+            rows.append({"name": f"{name}, {size}, one token", "value": cost / 1e3, "unit": "ms/request", "bar": bar})
+    return rows
+
+
+def _prompt() -> str:
+    """Some words over and over, of NUM_PROMPT_TOKENS tokens for the shipped model's tokenizer."""
+    tokenizer = Tokenizer.load(resolve("atom-tiny").path)
+    return tokenizer.decode(tokenizer.encode(_PROSE * NUM_PROMPT_TOKENS)[:NUM_PROMPT_TOKENS])
 
 
 class _Server:
@@ -95,10 +123,10 @@ class _Server:
         self._process.terminate()
         self._process.wait()
 
-    def measure(self, endpoint: str, script: str, num_streams: int, num_tokens: int) -> float:
+    def measure(self, endpoint: str, script: str, num_streams: int, num_tokens: int, prompt: str = "hi") -> float:
         """Microseconds of CPU a token."""
         before = self._cpu()
-        asyncio.run(_streams(self.port, _request(endpoint, script, num_tokens), num_streams))
+        asyncio.run(_streams(self.port, _request(endpoint, script, num_tokens, prompt), num_streams))
         after = self._cpu()
         seconds = after.user + after.system - before.user - before.system
         return seconds / (num_streams * num_tokens) * 1e6
@@ -126,11 +154,11 @@ def _counted(seed: int) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": " ".join(words)[:NUM_CHARACTERS]}]}
 
 
-def _request(endpoint: str, script: str, num_tokens: int) -> bytes:
-    messages = [{"role": "user", "content": "hi"}]
+def _request(endpoint: str, script: str, num_tokens: int, prompt: str) -> bytes:
+    messages = [{"role": "user", "content": prompt}]
     schema = {"type": "object"}
     bodies: dict[str, tuple[str, dict[str, Any]]] = {
-        "completions": ("/v1/completions", {"prompt": "hi", "max_tokens": num_tokens}),
+        "completions": ("/v1/completions", {"prompt": prompt, "max_tokens": num_tokens}),
         "chat": (
             "/v1/chat/completions",
             {
@@ -146,7 +174,7 @@ def _request(endpoint: str, script: str, num_tokens: int) -> bytes:
         "responses": (
             "/v1/responses",
             {
-                "input": "hi",
+                "input": prompt,
                 "max_output_tokens": num_tokens,
                 "tools": [{"type": "function", "name": "write", "parameters": schema}],
             },
