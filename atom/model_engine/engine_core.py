@@ -96,6 +96,11 @@ class EngineCore:
         return len(self._preparing) > 0
 
     @property
+    def patience(self) -> float:
+        """Seconds that `step` had better not be called yet, unless another request comes."""
+        return self.scheduler.patience() if self.executor.waits_for_prompts else 0.0
+
+    @property
     def request_ids(self) -> list[str]:
         """Every request that has not ended."""
         return [*self._preparing.ids, *self.scheduler.sequences]
@@ -240,11 +245,9 @@ def serve(core: EngineCore, sockets: EngineSockets) -> None:
             if deadline is not None and not core.is_preparing:
                 return
             sockets.wait(PREPARING_POLL if core.is_preparing else CALL_POLL if calls.are_open else None)
-        for message in sockets.receive_all():
-            if isinstance(message, Shutdown):
-                deadline = time.monotonic() + message.drain_timeout
-            else:
-                _handle(core, calls, message)
+        deadline = _receive(core, calls, sockets, deadline)
+        while deadline is None and (patience := core.patience) and sockets.wait(patience):
+            deadline = _receive(core, calls, sockets, deadline)
         calls.answer()
         if deadline is not None and time.monotonic() >= deadline:
             core.abort(core.request_ids)
@@ -253,6 +256,16 @@ def serve(core: EngineCore, sockets: EngineSockets) -> None:
         deltas = core.step()
         if deltas:
             sockets.send(StepOutput(deltas, core.stats()))
+
+
+def _receive(core: EngineCore, calls: OpenCalls, sockets: EngineSockets, deadline: float | None) -> float | None:
+    """Handle every message that has arrived; returns the deadline to end by, None where none was set."""
+    for message in sockets.receive_all():
+        if isinstance(message, Shutdown):
+            deadline = time.monotonic() + message.drain_timeout
+        else:
+            _handle(core, calls, message)
+    return deadline
 
 
 class OpenCalls:

@@ -124,9 +124,9 @@ class EngineSockets:
         """Every message that has arrived, without waiting."""
         return (_decode_to_engine(frame) for frame in _frames(self._to_engine))
 
-    def wait(self, timeout: float | None) -> None:
-        """Return when a message has arrived or after `timeout` seconds."""
-        self._to_engine.poll(None if timeout is None else max(0, int(timeout * 1000)))
+    def wait(self, timeout: float | None) -> bool:
+        """Return when a message has arrived or after `timeout` seconds; whether one has."""
+        return bool(self._to_engine.poll(None if timeout is None else max(0, int(timeout * 1000))))
 
     def close(self) -> None:
         """Close after what was sent has left, which an API process that is held up may delay."""

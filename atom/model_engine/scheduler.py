@@ -22,7 +22,7 @@ from atom.model_engine.batch import Int32Array, ScheduledBatch, SlotAdmission, S
 from atom.model_engine.batch_assembly import NO_TOKENS, Chunk, DecodeRows, assemble, slots_of
 from atom.model_engine.block_manager import BlockManager
 from atom.model_engine.messages import EngineRequest, EngineStats, TokenDelta
-from atom.model_engine.prefill_pace import PrefillPace
+from atom.model_engine.prefill_pace import BurstPatience, PrefillPace
 from atom.model_engine.results import ending_delta, take_tokens
 from atom.model_engine.scheduler_limits import Counters, SchedulerLimits
 from atom.model_engine.sequence import Sequence, SequenceStatus, stop_ids_for
@@ -63,6 +63,7 @@ class Scheduler:
         self._ones = np.ones(limits.max_num_seqs, dtype=np.int32)
         self._all_sample = np.ones(limits.max_num_seqs, dtype=np.bool_)
         self._pace = PrefillPace(limits.delay_factor, clock)
+        self._burst = BurstPatience(clock)
 
     # ---- requests come and go
 
@@ -152,6 +153,8 @@ class Scheduler:
         may_admit = num_preempted == self.counters.preemptions
         chunks = self._take_prefills(budget, admissions, may_admit)
         self._pace.step_begins(has_prefill=bool(chunks))
+        if chunks:
+            self._burst.prompts_begin(self.counters.steps, sum([chunk.length for chunk in chunks]))
         if not decodes and not chunks:
             return None
         rows = DecodeRows(slots, query_lens, context_lens, self._all_sample[: len(slots)])
@@ -286,6 +289,7 @@ class Scheduler:
         if batch.step != result.step:
             raise RuntimeError(f"the executor returned step {result.step} where step {batch.step} was due")
         self._applied_step = batch.step
+        self._burst.step_ends(batch.step)
         deltas, ended = take_tokens(batch, sequences, result)
         if self.limits.decode_len > 1:
             self._give_back_drafts(batch, sequences, result)
@@ -319,6 +323,19 @@ class Scheduler:
                 self._stop_decoding(sequence)
 
     # ---- what others may know
+
+    def patience(self) -> float:
+        """Seconds that the next step had better wait for another request; 0 when it should begin, as it mostly should.
+
+        It waits only where it would have prompts alone, and room for more.
+        """
+        waiting, limits = self._waiting, self.limits
+        if self._slots.num_taken or self._in_flight or not 0 < len(waiting) < limits.max_num_seqs:
+            return 0.0
+        num_tokens = waiting.num_tokens()
+        if num_tokens >= limits.max_num_batched_tokens:
+            return 0.0
+        return self._burst.seconds(num_tokens, waiting.oldest_arrival())
 
     @property
     def num_in_flight(self) -> int:

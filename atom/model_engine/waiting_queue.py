@@ -45,3 +45,7 @@ class WaitingQueue:
     def oldest_arrival(self) -> float:
         """Arrival time of the sequence that has waited longest; the queue is not empty."""
         return min(item[2].arrival_time for item in self._heap if item[2].status is SequenceStatus.WAITING)
+
+    def num_tokens(self) -> int:
+        """Tokens of all that wait."""
+        return sum(len(item[2].token_ids) for item in self._heap if item[2].status is SequenceStatus.WAITING)
