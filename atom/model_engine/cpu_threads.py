@@ -64,8 +64,9 @@ def has_thread_for_each_core(hf: HFConfig, device: str) -> bool:
 def prepare_environment(bind_threads: bool = False) -> None:
     """Ask for short spins, and for pages of 2 MB where memory comes in large pieces. Before torch is imported.
 
-    bind_threads: each thread to a core of its own, for a model with as many threads as there are cores: of two models
-    with fewer, both would keep to the same cores.
+    bind_threads: each thread to a core of its own, for a model with as many threads as there are cores; two models with
+    fewer would keep to the same ones. Only in a process of the engine's own: whoever else uses torch's threads there,
+    and whatever is started from them, would be bound as well.
     """
     wanted = dict(_ENVIRONMENT)
     if bind_threads and not any(name in os.environ for name in _OWN_CHOICE):

@@ -66,9 +66,13 @@ class EngineCore:
         self._step = self._step_overlapped if executor.max_in_flight > 1 else self._step_plain
 
     @classmethod
-    def create(cls, config: Any, executor: str = IN_PROCESS_EXECUTOR) -> EngineCore:
-        """Start the executor over `config` and size the scheduler by what it reports."""
+    def create(cls, config: Any, executor: str = IN_PROCESS_EXECUTOR, owns_process: bool = False) -> EngineCore:
+        """Start the executor over `config` and size the scheduler by what it reports.
+
+        owns_process: this process is the engine's alone.
+        """
         running: Executor = resolve(executor)(config)
+        running.owns_process = owns_process
         try:
             info, space = running.start()
             limits = SchedulerLimits(
@@ -215,7 +219,7 @@ def run(config: Any, executor: str, addresses: EngineAddresses) -> None:
     """The engine process: start, say so, serve until told to stop. Exits 1 after any failure."""
     sockets = EngineSockets(addresses)
     try:
-        core = EngineCore.create(config, executor)
+        core = EngineCore.create(config, executor, owns_process=True)
     except Exception as error:
         if not isinstance(error, USER_ERRORS):
             logger.exception("the engine did not start")

@@ -212,6 +212,7 @@ def test_drafts_that_are_right_save_steps_and_wrong_ones_change_nothing() -> Non
 def test_create_starts_the_executor_and_sizes_the_scheduler() -> None:
     core = EngineCore.create(UniformConfig(num_blocks=3, block_size=4), EXECUTOR)
     assert isinstance(core.executor, UniformExecutor)
+    assert not core.executor.owns_process
     assert core.stats().num_blocks_total == 3
     core.shutdown()
     assert core.executor.is_shut_down

@@ -19,6 +19,7 @@ import torch
 from atom.config import Config
 from atom.model_engine import profiler
 from atom.model_engine.batch import ScheduledBatch, SlotAdmission
+from atom.model_engine.executor import in_process
 from atom.model_engine.executor.in_process import InProcessExecutor
 from atom.model_engine.kv_cache import CacheSizeError
 from atom.model_engine.messages import EngineCallError
@@ -172,3 +173,17 @@ def test_the_end_gives_the_memory_back(executor: InProcessExecutor, monkeypatch:
     finally:
         gc.enable()
     assert was_alive == [False]
+
+
+@pytest.mark.parametrize("owns_process", [True, False])
+def test_threads_are_bound_in_a_process_of_the_engines_own_only(
+    config: Config, owns_process: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound: list[bool] = []
+    monkeypatch.setattr(in_process, "has_thread_for_each_core", lambda *_: True)
+    monkeypatch.setattr(in_process, "prepare_environment", bound.append)
+    executor = InProcessExecutor(config)
+    executor.owns_process = owns_process
+    executor.start()
+    executor.shutdown()
+    assert bound == [owns_process]

@@ -27,10 +27,12 @@ class Executor(ABC):
 
     waits_for_prompts: no step is wanted behind one with prompts before that has ended, since it takes so much longer
     than a decode that requests which arrive meanwhile should not miss the next step.
+    owns_process: nothing else computes in this process, so that threads may be bound to cores. Set before `start`.
     """
 
     max_in_flight: int = 2
     waits_for_prompts: bool = False
+    owns_process: bool = False
 
     @abstractmethod
     def start(self) -> tuple[EngineInfo, CacheSpace]:

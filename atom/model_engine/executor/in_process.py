@@ -62,7 +62,7 @@ class InProcessExecutor(Executor):
 
     def _load(self) -> tuple[EngineInfo, CacheSpace]:
         if self._config.device != "cuda":
-            prepare_environment(has_thread_for_each_core(self._config.hf, self._config.device))
+            prepare_environment(self.owns_process and has_thread_for_each_core(self._config.hf, self._config.device))
         # torch takes a second to import, and only the worker needs it.
         import torch
 
