@@ -12,6 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+# Values of 8 bytes between places of 16 bytes.
+_ALIGNED = 2
+
 
 def upload(array: NDArray[Any], device: torch.device) -> torch.Tensor:
     """A host array on the device, in the order of the current stream. The array may be changed afterwards on a GPU."""
@@ -23,8 +26,22 @@ def upload_packed(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> 
     """Flat arrays on the device, all in one copy."""
     if device.type != "cuda":
         return [torch.from_numpy(array) for array in arrays]
-    packed = upload(np.concatenate(arrays), device)
-    return list(packed.split([len(array) for array in arrays]))
+    packed, places = pack(arrays)
+    whole = upload(packed, device)
+    return [whole[place] for place in places]
+
+
+def pack(arrays: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], list[slice]]:
+    """Flat arrays as one, and where each is in it: at a multiple of 16 bytes.
+
+    Kernels have another form for what is at no such place, and it would be compiled when a batch first has it.
+    """
+    starts = [0, *np.cumsum([-(-len(array) // _ALIGNED) * _ALIGNED for array in arrays]).tolist()]
+    places = [slice(start, start + len(array)) for start, array in zip(starts, arrays, strict=False)]
+    packed = np.zeros(starts[-1], dtype=np.int64)
+    for place, array in zip(places, arrays, strict=True):
+        packed[place] = array
+    return packed, places
 
 
 def overwrite(target: torch.Tensor, array: NDArray[Any]) -> None:

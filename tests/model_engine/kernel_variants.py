@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 import triton
+from numpy.typing import NDArray
 
 from atom.model_engine import memory_profile
+from atom.model_engine.device_copies import pack
 from atom.model_engine.model_runner import ModelRunner
 from atom.model_engine.warm_up import gpu_batches
 from atom.model_ops.kernels.table import TABLE
@@ -53,6 +57,13 @@ class Forms:
         return True
 
 
+def packed(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> list[torch.Tensor]:
+    """Where arrays lie after one copy to a GPU."""
+    whole, places = pack(arrays)
+    tensor = torch.from_numpy(whole).to(device)
+    return [tensor[place] for place in places]
+
+
 def without_a_gpu(patch: pytest.MonkeyPatch) -> None:
     """A CPU stands for a GPU with Triton's kernels; what they do not write is zeros, also products of the library."""
     no_gpu(patch)
@@ -61,6 +72,7 @@ def without_a_gpu(patch: pytest.MonkeyPatch) -> None:
     for name in ("synchronize", "max_memory_allocated", "memory_reserved"):
         patch.setattr(torch.cuda, name, lambda *given: 0)
     patch.setattr("atom.model_ops.kernels.triton.fresh_prefill._is_hopper", lambda: True)
+    patch.setattr("atom.model_engine.input_batch.upload_packed", packed)
     empty = torch.empty
     patch.setattr(torch, "empty", lambda *given, **named: empty(*given, **named).zero_())
     patch.setattr(torch, "empty_like", torch.zeros_like)

@@ -13,6 +13,7 @@ import torch
 
 from atom.config import Config
 from atom.model_engine.batch import ScheduledBatch
+from atom.model_engine.device_copies import pack
 from atom.model_engine.model_runner import ModelRunner
 from atom.model_engine.sampling_state import OFF
 from atom.model_engine.warm_up import first_batches, gpu_batches
@@ -93,3 +94,10 @@ def test_no_kernel_is_left_to_compile(settings: str) -> None:
     assert new == []
     at_start, served = (int(word) for word in last.split())
     assert at_start >= served > 10
+
+
+def test_packed_arrays_lie_where_kernels_like_them() -> None:
+    arrays = [np.arange(count, dtype=np.int64) + 1 for count in (1, 3, 0, 4, 5)]
+    packed, places = pack(arrays)
+    assert [packed[place].tolist() for place in places] == [array.tolist() for array in arrays]
+    assert all(place.start * packed.itemsize % 16 == 0 for place in places)
