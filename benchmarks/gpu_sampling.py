@@ -6,10 +6,8 @@ Knows no engine.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -29,18 +27,16 @@ _CASES = {
     "min-p 0.1": (3.0, 0, 1.0, 0.1),
     "no filter": (3.0, 0, 1.0, 0.0),
 }
-_SAMPLED = drawing.Form(sampled=16384)
-_WAYS = {"": drawing.Form(), ", by a sample": _SAMPLED}
 _FORMS = {
     "as it is": drawing.Form(),
-    "by a sample": _SAMPLED,
-    "8 warps look": replace(_SAMPLED, sampling_warps=8),
-    "a sample of 8192, 8 warps": replace(_SAMPLED, sampled=8192, sampling_warps=8),
-    "a sample of 32768": replace(_SAMPLED, sampled=32768),
-    "4 warps survey": replace(_SAMPLED, warps=4),
-    "16 warps gather": replace(_SAMPLED, gathering_warps=16),
-    "parts of 2048, 4 warps": replace(_SAMPLED, part=2048, warps=4, gathering_warps=4),
-    "parts of 8192, 16 warps": replace(_SAMPLED, part=8192, warps=16, gathering_warps=16),
+    "16 warps look": drawing.Form(bounding_warps=16),
+    "a sample of 8192": drawing.Form(sampled=8192),
+    "a sample of 32768, 16 warps": drawing.Form(sampled=32768, bounding_warps=16),
+    "4 warps survey": drawing.Form(warps=4),
+    "16 warps gather": drawing.Form(gathering_warps=16),
+    "4 warps gather": drawing.Form(gathering_warps=4),
+    "parts of 2048, 4 warps": drawing.Form(part=2048, warps=4, gathering_warps=4),
+    "parts of 8192, 16 warps": drawing.Form(part=8192, warps=16, gathering_warps=16),
 }
 
 
@@ -60,8 +56,7 @@ def sample(device: torch.device, bandwidth: float, largest: int, vocab: int) -> 
             logits, given = rows_of(case, rows, vocab, device)
             name = f"{rows} x {vocab}, {case}"
             calls = 2 if rows > 1 else 10
-            for way, form in _WAYS.items():
-                found.append(row(name + way, seconds_in_a_graph(call(logits, given, form), device, calls)))
+            found.append(row(name, seconds_in_a_graph(call(logits, given), device, calls)))
             if rows == largest:
                 by_torch = seconds(lambda x=logits, given=given: plain.sample(x, *given), device, 3)
                 found.append(row(f"{name}, by torch", by_torch))
@@ -70,8 +65,7 @@ def sample(device: torch.device, bandwidth: float, largest: int, vocab: int) -> 
     found.append(row(f"1 x {vocab}, from the host", host_seconds(call(logits, given), device)))
     wide = logits.bfloat16().repeat(largest, 1)
     many = tuple(column.repeat(largest) for column in given)
-    for way, form in _WAYS.items():
-        found.append(row(f"{largest} x {vocab}, bfloat16{way}", seconds_in_a_graph(call(wide, many, form), device, 2)))
+    found.append(row(f"{largest} x {vocab}, bfloat16", seconds_in_a_graph(call(wide, many), device, 2)))
     return [*found, *kernels(device, largest, vocab)]
 
 
@@ -110,14 +104,14 @@ def kernels(device: torch.device, rows: int, vocab: int) -> list[dict[str, Any]]
     if device.type != "cuda":
         return []
     found = []
-    for case, (way, form) in itertools.product(_CASES, _WAYS.items()):
+    for case in _CASES:
         logits, given = rows_of(case, rows, vocab, device)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-            call(logits, given, form)()
+            call(logits, given)()
             torch.cuda.synchronize()
         for event in profile.key_averages():
             if event.self_device_time_total > 0:
-                found.append(row(f"{rows} x {vocab}, {case}{way}: {event.key}", event.self_device_time_total / 1e6))
+                found.append(row(f"{rows} x {vocab}, {case}: {event.key}", event.self_device_time_total / 1e6))
     return found
 
 

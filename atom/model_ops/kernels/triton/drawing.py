@@ -1,9 +1,9 @@
 """One drawn token a row in Triton, with thresholds instead of a sort, and without a look at the device from the host.
 
-Five launches read a row of the vocabulary four times at most, in parts, which many programs share: what the parts weigh
-alone; twice, where the threshold of top-k and top-p lies, as far as a row has such filters; the values there. Then one
-program a row settles the threshold and draws. Only where the bounds were wrong, or hold too many values, does it read
-the whole row: that takes a large top-k, or very flat logits with a few far below.
+Four launches read a row of the vocabulary twice at most, in parts, which many programs share: what the parts weigh
+alone; by a program a row, bounds of the threshold of top-k and top-p, as far as a row has such filters; the values
+there. Then one program a row settles the threshold and draws. Only where the bounds were wrong, or hold too many
+values, does it read the whole row: that takes a large top-k, or thousands of equal values at the threshold of top-p.
 Shapes: B rows, V vocabulary.
 """
 
@@ -16,22 +16,23 @@ import triton
 import triton.language as tl
 
 from atom.model_ops.kernels.triton.draw_bounds import (
+    CLUSTER,
     COLUMNS,
+    GROUPS,
     INSIDE,
-    collect,
-    count_again,
-    count_once,
+    LOW,
+    VALUES,
+    bound,
+    gather,
     largest_and_whole,
     survey,
 )
-from atom.model_ops.kernels.triton.draw_sampled import CLUSTER, bound, gather, survey_parts
 from atom.model_ops.kernels.triton.draw_search import (
     from_units,
     near_threshold,
     row_threshold,
     scaled,
     to_units,
-    value_of,
 )
 from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 
@@ -39,19 +40,21 @@ from atom.model_ops.kernels.triton.sizes import cdiv, next_power_of_2
 @dataclass(frozen=True, slots=True)
 class Form:
     """How the work is cut: columns of a part; of a group, whose largest value top-k asks for; values that may be
-    gathered; warps of a program that counts and of one that gathers; values of a row whose top-p is found from a
-    sample, and warps of the program that does (0: it is found by counting all). Sizes are powers of two."""
+    gathered; values of a row in the sample by which top-p's bounds are found; warps of a program that surveys, that
+    finds bounds, and that gathers. Sizes are powers of two."""
 
     part: int = 4096
     group: int = 64
     room: int = 4096
+    sampled: int = 16384
     warps: int = 8
+    bounding_warps: int = 8
     gathering_warps: int = 8
-    sampled: int = 0
-    sampling_warps: int = 16
 
 
 _FORM = Form()
+# Values that a warp looks at together while it gathers: more take registers from programs that could run meanwhile.
+_GATHERED = 256
 
 
 @triton.jit
@@ -74,26 +77,20 @@ def _threshold(
     Where it is not, the parts' weights are changed to hold all that is kept.
     """
     parts = tl.arange(0, COUNT)
-    above = tl.load(doubles + 2 * count + parts, mask=parts < count, other=0.0)
+    above = tl.load(doubles + count + parts, mask=parts < count, other=0.0)
     above = tl.sum(tl.where(limit < size, 0.0, above), axis=0)
-    number, lowest = tl.load(ints + INSIDE), tl.load(ints + INSIDE + 2)
-    is_gathered = number <= ROOM
+    threshold = least
+    is_gathered = tl.load(ints + INSIDE) <= ROOM
     if is_gathered:
         # Fewer than top-k are right where nothing else is finite.
-        is_whole = tl.load(floats + 2 * count) == float("-inf")
+        is_whole = tl.load(floats + LOW) == float("-inf")
         threshold, is_found = near_threshold(values, units, limit, size, top_p, above, whole, top)
-        is_found = is_found & ((limit >= size) | (threshold > float("-inf")) | is_whole)
-    else:
-        threshold = value_of(lowest)
-        wanted = top_p.to(tl.float64) * whole
-        mass = above + number * tl.exp(threshold - top).to(tl.float64)
-        is_found = (lowest == tl.load(ints + INSIDE + 3)) & ((limit < size) | ((above < wanted) & (wanted <= mass)))
-    if not is_found:
+        is_gathered = is_found & ((limit >= size) | (threshold > float("-inf")) | is_whole)
+    if not is_gathered:
         threshold = row_threshold(row, limit, size, temperature, top_p, top, PART)
     threshold = tl.maximum(threshold, least)
-    is_gathered = is_gathered & is_found
     if not is_gathered:
-        _keep_in_parts(row, doubles + 3 * count, size, count, temperature, top, threshold, PART)
+        _keep_in_parts(row, doubles + 2 * count, size, count, temperature, top, threshold, PART)
     return threshold, is_gathered
 
 
@@ -121,17 +118,17 @@ def _draw(
     temperature = tl.load(temperatures + index)
     top_k, top_p, min_p = tl.load(top_ks + index), tl.load(top_ps + index), tl.load(min_ps + index)
     floats += index * floats_stride
-    doubles += index * 4 * count
+    doubles += index * 3 * count
     ints += index * ints_stride
     # Sums in float64: over 150,000 terms a float32 is off by more than a rare token weighs.
-    top, masses = largest_and_whole(floats, doubles, count, COUNT)
+    top, masses = largest_and_whole(floats, doubles, count, PART, GROUP, ROOM, COUNT)
     parts, places = tl.arange(0, COUNT), tl.arange(0, ROOM)
     limit = tl.where(top_k > 0, tl.minimum(top_k, size), size)
     threshold = top + tl.log(min_p)
     columns = tl.zeros((ROOM,), tl.int32)
     units = tl.zeros((ROOM,), tl.int64)
     if (limit < size) | (top_p < 1.0):
-        num_groups = tl.load(ints + INSIDE + 4)
+        num_groups = tl.load(ints + GROUPS)
         if num_groups > 0:
             gathered = places < num_groups * GROUP
             columns = tl.load(ints + COLUMNS + places // GROUP, mask=gathered, other=0) * GROUP + places % GROUP
@@ -139,18 +136,18 @@ def _draw(
         else:
             gathered = places < tl.load(ints + INSIDE)
             columns = tl.load(ints + COLUMNS + places, mask=gathered, other=0)
-            values = tl.load(floats + 2 * count + 2 + places, mask=gathered, other=float("-inf"))
+            values = tl.load(floats + VALUES + places, mask=gathered, other=float("-inf"))
         units = to_units(tl.where(values > float("-inf"), tl.exp(values - top), 0.0))
         threshold, is_gathered = _threshold(
             row, floats, doubles, ints, values, units, limit, size, count, temperature, top_p, threshold, top,
             tl.sum(masses, axis=0), PART, ROOM, COUNT,
         )  # fmt: skip
         units = tl.where(is_gathered & (values >= threshold), units, 0)
-        masses = tl.load(doubles + 3 * count + parts, mask=parts < count, other=0.0)
+        masses = tl.load(doubles + 2 * count + parts, mask=parts < count, other=0.0)
         # Where groups were read instead, nobody has summed anything.
         masses = tl.where(is_gathered & (num_groups > 0), 0.0, masses)
     elif min_p > 0.0:
-        masses = tl.load(doubles + 3 * count + parts, mask=parts < count, other=0.0)
+        masses = tl.load(doubles + 2 * count + parts, mask=parts < count, other=0.0)
     wanted = tl.load(uniforms + index).to(tl.float64) * (tl.sum(masses, axis=0) + from_units(tl.sum(units, axis=0)))
     part = tl.zeros((), tl.int32)
     before = tl.zeros((), tl.float64)
@@ -187,27 +184,19 @@ def sample_by(form: Form, logits: torch.Tensor, *parameters: torch.Tensor) -> to
     temperature, top_k, top_p, min_p, uniform = parameters
     count, part, room = cdiv(size, form.part), form.part, form.room
     num_groups, padded = count * (part // form.group), next_power_of_2(count)
-    num_floats, num_ints = 2 * count + 2 + room + num_groups, COLUMNS.value + room
+    num_floats, num_ints = VALUES.value + room + num_groups + padded, COLUMNS.value + room
     floats = torch.empty((num_rows, num_floats), dtype=torch.float32, device=device)
-    doubles = torch.empty((num_rows, 4 * count), dtype=torch.float64, device=device)
+    doubles = torch.empty((num_rows, 3 * count), dtype=torch.float64, device=device)
     ints = torch.empty((num_rows, num_ints), dtype=torch.int32, device=device)
     rows, scratch = (logits, logits.stride(0), temperature), (floats, doubles, ints)
-    sizes, grid, warps = (size, num_floats, num_ints), (count, num_rows), form.warps
-    if form.sampled:
-        survey_parts[grid](*rows, *scratch, *sizes, part, form.group, room, num_warps=warps)
-        bound[(num_rows,)](
-            *rows, top_k, top_p, min_p, *scratch, size, count, num_floats, num_ints, part, form.group, room, padded,
-            next_power_of_2(num_groups), form.sampled // CLUSTER.value, num_warps=form.sampling_warps,
-        )  # fmt: skip
-        gather[grid](*rows, min_p, *scratch, *sizes, part, room, num_warps=form.gathering_warps)
-    else:
-        survey[grid](*rows, *scratch, *sizes, part, form.group, room, num_warps=warps)
-        count_once[grid](
-            *rows, top_k, top_p, *scratch, *sizes, part, form.group, room, padded, next_power_of_2(num_groups),
-            num_warps=warps,
-        )  # fmt: skip
-        count_again[grid](*rows, top_k, top_p, *scratch, *sizes, part, room, padded, num_warps=warps)
-        collect[grid](*rows, top_k, top_p, min_p, *scratch, *sizes, part, room, padded, num_warps=form.gathering_warps)
+    sizes, grid = (size, num_floats, num_ints), (count, num_rows)
+    survey[grid](*rows, *scratch, *sizes, part, form.group, room, num_warps=form.warps)
+    bound[(num_rows,)](
+        *rows, top_k, top_p, min_p, *scratch, size, count, num_floats, num_ints, part, form.group, room, padded,
+        next_power_of_2(num_groups), form.sampled // CLUSTER.value, num_warps=form.bounding_warps,
+    )  # fmt: skip
+    step = min(part, _GATHERED * form.gathering_warps)
+    gather[grid](*rows, min_p, *scratch, *sizes, part, room, step, num_warps=form.gathering_warps)
     _draw[(num_rows,)](
         *rows, top_k, top_p, min_p, uniform, *scratch, out, size, count, num_floats, num_ints, part, form.group,
         room, padded, num_warps=8,
