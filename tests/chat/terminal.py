@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -71,6 +72,12 @@ class Terminal:
         return bool(piece)
 
 
+def _begin_in_terminal() -> None:
+    """As a shell starts a program: with its terminal, and with interrupts, which background jobs ignore."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def chat_terminal(*flags: str, **environment: str) -> Iterator[Terminal]:
     """`atom chat` in a terminal of 100 columns; killed at the end if it still runs."""
@@ -84,7 +91,7 @@ def chat_terminal(*flags: str, **environment: str) -> Iterator[Terminal]:
         stderr=theirs,
         env=base | {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "PYTHONUTF8": "1"} | environment,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=_begin_in_terminal,
     )
     os.close(theirs)
     try:

@@ -110,12 +110,12 @@ def _edge(weights, low, high, reach, rate, left_out, share, SIGN: tl.constexpr):
         below = tl.sum(tl.where(weights < limit, weights, 0.0), axis=1)
         sampled = tl.sum(below, axis=0)
         squares = tl.sum(below * below, axis=0) - sampled * sampled / below.shape[0]
-        error = _ERRORS * tl.sqrt(rate * (rate - 1.0) * tl.maximum(squares, 0.0))
-        error = share * (error + _UNSEEN * (rate - 1.0) * limit) + 1e-5 * left_out
+        error = tl.sqrt(rate * (rate - 1.0) * tl.maximum(squares, 0.0)) * _ERRORS
+        error = share * (error + (rate - 1.0) * limit * _UNSEEN) + 1e-5 * left_out
         beyond = rate * sampled + SIGN * error - left_out
         low = tl.where(beyond > 0, low, middle)
         high = tl.where(beyond > 0, middle, high)
-        is_near = tl.where(beyond > 0, SIGN < 0, SIGN > 0) & (tl.abs(beyond) <= _SLACK * error)
+        is_near = tl.where(beyond > 0, SIGN < 0, SIGN > 0) & (tl.abs(beyond) <= error * _SLACK)
         step = tl.where(is_near, _STEPS, step + 1)
     return low if SIGN > 0 else high
 
