@@ -119,5 +119,5 @@ def test_a_burst_that_comes_one_by_one_is_one_step() -> None:
 def test_a_shutdown_ends_the_wait_for_a_burst() -> None:
     driver = driver_of()
     sockets = ArrivingSockets([[request("a", 8, 100.0)], [request("b", 8, 100.25)], [Shutdown(drain_timeout=9.0)]])
-    serve(driver.core, sockets)  # type: ignore[arg-type]
+    serve(driver.core, sockets)  # type: ignore[arg-type]  # as above
     assert [batch.num_rows for batch in driver.batches] == [1, 1]
