@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 PARTS = ("scheduler", "wire", "frontend", "engine", "structured")
-EXTRA_PARTS = ("start", "load_tools", "gpu", "peers")
+EXTRA_PARTS = ("start", "load_tools", "gpu", "peers", "rounding")
 
 
 def machine() -> str:

@@ -102,7 +102,7 @@ def _silu_in_order(x, out, size, chunks, BLOCK: tl.constexpr):  # noqa: ANN001, 
     inside = columns < size
     gate = tl.load(x + row * 2 * size + columns, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(x + row * 2 * size + size + columns, mask=inside, other=0.0).to(tl.float32)
-    active = (gate / (1.0 + tl.exp(-gate))).to(out.dtype.element_ty).to(tl.float32)
+    active = gate / (1.0 + tl.exp(-gate))
     tl.store(out + row * size + columns, (active * up).to(out.dtype.element_ty), mask=inside)
 
 
